@@ -1,0 +1,164 @@
+// Package proof runs the five steps that show, or refute, that every core
+// writes into storage it owns: every core found its own name, a clean reset,
+// a load, every sampled write local, each found name owned by its core.
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"tbl/prober"
+	"tbl/target"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+// Step is one of the five steps.
+type Step uint8
+
+// The steps, in the order in which they run.
+const (
+	StepNames    Step = iota + 1 // every core found its own name
+	StepReset                    // clean reset
+	StepLoad                     // load
+	StepLocality                 // every sampled write local
+	StepOwners                   // each found name owned by its core
+)
+
+// Steps is the table of the steps: the number is the index plus one.
+func Steps() []StepInfo {
+	return []StepInfo{
+		{StepNames, "names", "every core found its own name"},
+		{StepReset, "reset", "clean reset"},
+		{StepLoad, "load", "load, one write per fresh connection"},
+		{StepLocality, "locality", "every sampled write local"},
+		{StepOwners, "owners", "each found name owned by its core"},
+	}
+}
+
+// StepInfo describes a step.
+type StepInfo struct {
+	Step  Step   `json:"step"`
+	Word  string `json:"word"`  // as in --step and --skip
+	Title string `json:"title"` // as in the report
+}
+
+// Log gives the sampled log lines that the dataplane wrote during the load.
+type Log interface {
+	// Begin marks the start of the window, before the first write.
+	Begin(ctx context.Context) error
+	// End marks its end and returns the lines of the window. The reader is
+	// read to its end and closed.
+	End(ctx context.Context) (io.ReadCloser, error)
+}
+
+// Config configures Run.
+type Config struct {
+	// Count is the number of writes of the load. 0: 25 sampled lines for each
+	// core, 25·cores·LogSample with a Log (100,000 for 4 cores), 25,000·cores
+	// without.
+	Count int
+	// ProbeRequests is the most that is sent for one name in the last step.
+	// 0: as many as the cores need, at least 200.
+	ProbeRequests int
+	// Workers is the number of concurrent requests. 0: 64.
+	Workers int
+	// Destroy allows to delete entries that were there before.
+	Destroy bool
+	// Log is where the timed writes of step 4 come from. Nil: one-key bulk
+	// loads, which every dataplane times, until each core has TimedPerCore.
+	Log Log
+	// LogSample is the log's sampling rate, 1 in LogSample writes. 0: 1000.
+	LogSample int
+	// TimedPerCore is the number of timed writes per core without a Log. 0: 25.
+	TimedPerCore int
+	// Threshold in clicks: a write below it is local. 0: 100.
+	Threshold int64
+	// Only are the steps to run and Skip those to leave out. Nil: all, none.
+	Only, Skip []Step
+	// Names are further names whose owners the last step finds.
+	Names []string
+	// Steer reaches cores on purpose where the target allows it.
+	Steer bool
+	// MaxErrors is the share of failed requests that fails a step. 0: 0.01.
+	MaxErrors float64
+	// Now gives the progress of the step that runs. Nil: nobody looks.
+	Progress *Progress
+}
+
+// Progress is filled while Run runs.
+type Progress struct {
+	prober.Progress
+	// OnStep is called when a step starts, by Run's goroutine. May be nil.
+	OnStep func(StepInfo)
+}
+
+// Result is the proof.
+type Result struct {
+	Target  string               `json:"target"`
+	Cores   []timingstats.CoreID `json:"known_cores"`
+	Steps   []StepResult         `json:"steps"`
+	Overall verdict.Verdict      `json:"overall"`
+	// Evidence, nil for steps that did not run.
+	Whoami *prober.WhoamiResult `json:"whoami,omitempty"`
+	Reset  *prober.ResetResult  `json:"reset,omitempty"`
+	Owners *prober.ProbeResult  `json:"owners,omitempty"`
+	// Changed is what the run changed on the target; PutBack which of it was
+	// undone; Lost which can't be.
+	Changed []string      `json:"changed,omitempty"`
+	PutBack []string      `json:"put_back,omitempty"`
+	Lost    []string      `json:"lost,omitempty"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// Partial says that the run was cut short.
+	Partial  bool     `json:"partial,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// StepResult is one step's outcome.
+type StepResult struct {
+	StepInfo
+	State verdict.State `json:"state"`
+	// Line is the step's verdict in one line, More what else it has to say.
+	Line     string            `json:"line"`
+	More     []string          `json:"more,omitempty"`
+	Verdicts []verdict.Verdict `json:"verdicts,omitempty"`
+	Elapsed  time.Duration     `json:"elapsed_ns"`
+	// Skipped says that the step did not run.
+	Skipped bool `json:"skipped,omitempty"`
+}
+
+// NotEmptyError refuses to run on a target whose cores hold entries.
+type NotEmptyError struct {
+	Entries []CoreEntries // the cores that hold any, in order
+}
+
+// CoreEntries is a core's number of entries.
+type CoreEntries struct {
+	Core     timingstats.CoreID `json:"core"`
+	Subtable string             `json:"subtable"`
+	Entries  int64              `json:"entries"`
+}
+
+// Error names the counts.
+func (e *NotEmptyError) Error() string {
+	var b strings.Builder
+	b.WriteString("the target holds entries:")
+	for i, c := range e.Entries {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %d on core %s", c.Entries, c.Core)
+	}
+	return b.String()
+}
+
+// Run runs the proof. It returns the result so far with every error, except
+// for a Config that makes no sense (prober.ErrConfig). A target that dies in
+// mid-proof is no error but an incomplete Overall.
+func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
+	return nil, errors.New("proof: not there yet")
+}

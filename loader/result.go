@@ -1,0 +1,218 @@
+package loader
+
+import (
+	"time"
+
+	"tbl/target"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+// ErrorCount is what failed in one class.
+type ErrorCount struct {
+	Class target.Class `json:"class"`
+	Count int64        `json:"count"`
+	// Example is the first failure's text, At when it happened, from the start.
+	Example string `json:"example"`
+	AtNS    int64  `json:"at_ns"`
+}
+
+// Accounting is where every request went: Sent is OK plus the sum of Errors.
+type Accounting struct {
+	Sent   int64        `json:"sent"`
+	OK     int64        `json:"ok"`
+	Failed int64        `json:"failed"`
+	Errors []ErrorCount `json:"errors"` // by class, only those that occurred
+	// Retries counts further attempts at requests that surely had not arrived;
+	// they are no part of Sent.
+	Retries int64 `json:"retries"`
+	// Connections is Sent plus Retries: each on a connection of its own.
+	Connections int64 `json:"connections"`
+	// ServerClosed and ClientClosed count who closed first, which is where
+	// TIME_WAIT piles up. Both are 0 where there are no connections.
+	ServerClosed int64 `json:"server_closed"`
+	ClientClosed int64 `json:"client_closed"`
+}
+
+// Latency is a distribution of times. Percentiles are nearest-rank. All
+// figures are 0 when N is.
+type Latency struct {
+	N      int64   `json:"n"`
+	MinNS  int64   `json:"min_ns"`
+	P50NS  int64   `json:"p50_ns"`
+	AvgNS  float64 `json:"avg_ns"`
+	P90NS  int64   `json:"p90_ns"`
+	P95NS  int64   `json:"p95_ns"`
+	P99NS  int64   `json:"p99_ns"`
+	P999NS int64   `json:"p999_ns"`
+	MaxNS  int64   `json:"max_ns"`
+	// P99IsMax says that N is too small for a p99: it is only the maximum.
+	P99IsMax bool `json:"p99_is_max"`
+}
+
+// LoadCore is what one core did.
+type LoadCore struct {
+	Core   timingstats.CoreID `json:"core"`
+	Writes int64              `json:"writes"`
+	Share  float64            `json:"share"` // of all writes, 0 to 1
+	// Response is from the scheduled moment (open loop), or the same as
+	// Service (closed loop).
+	Response Latency `json:"response"`
+	Service  Latency `json:"service"`
+}
+
+// Second is one interval of the series.
+type Second struct {
+	AtNS   int64        `json:"at_ns"` // its beginning, from the start of the measured part
+	OK     int64        `json:"ok"`
+	Errors int64        `json:"errors"`
+	P99NS  int64        `json:"p99_ns"` // of the response times of those that completed in it
+	Cores  []SecondCore `json:"cores"`
+}
+
+// SecondCore is one core's part of a Second.
+type SecondCore struct {
+	Core  timingstats.CoreID `json:"core"`
+	OK    int64              `json:"ok"`
+	P99NS int64              `json:"p99_ns"`
+}
+
+// RunSummary is one of several runs.
+type RunSummary struct {
+	Run        int     `json:"run"` // from 1
+	Sent       int64   `json:"sent"`
+	OK         int64   `json:"ok"`
+	Failed     int64   `json:"failed"`
+	Writes     int64   `json:"writes"`
+	ElapsedNS  int64   `json:"elapsed_ns"`
+	WritesPerS float64 `json:"writes_per_s"`
+	// StdErrPerS is the standard error of WritesPerS, from the run's own
+	// intervals; 0 where it has too few.
+	StdErrPerS float64 `json:"stderr_per_s"`
+	// Deleted is what the reset before the run removed.
+	Deleted int64 `json:"deleted"`
+}
+
+// LoadResult is what a Load did.
+type LoadResult struct {
+	Target string `json:"target"`
+	Mode   string `json:"mode"` // count, file, coverage, duration
+	// Partial says that the run was cut short, Stop why; empty when it wasn't.
+	Partial bool   `json:"partial"`
+	Stop    string `json:"stop,omitempty"`
+	Virtual bool   `json:"virtual_clock"`
+	Workers int    `json:"workers"`
+	Seed    uint64 `json:"seed"`
+
+	Accounting
+	Requested int64 `json:"requested"` // writes asked for, 0 where not known beforehand
+
+	// ElapsedNS is the time from the first request's start to the last one's
+	// end, over all runs and without pauses, and without the warm-up.
+	ElapsedNS int64 `json:"elapsed_ns"`
+	// WritesPerS is successful writes over ElapsedNS. WallPerWriteNS is its
+	// inverse: the time that passed per write with all workers together, not
+	// the time that a write takes.
+	WritesPerS     float64 `json:"writes_per_s"`
+	WallPerWriteNS float64 `json:"wall_per_write_ns"`
+	// WarmupSent of Sent were before the figures began.
+	WarmupSent int64 `json:"warmup_sent"`
+
+	// OfferedPerS is the open-loop schedule's mean rate over the run,
+	// AchievedPerS what was sent, LateMaxNS the latest start after its
+	// scheduled moment. All 0 in a closed loop.
+	OpenLoop     bool    `json:"open_loop"`
+	OfferedPerS  float64 `json:"offered_per_s"`
+	AchievedPerS float64 `json:"achieved_per_s"`
+	LateMaxNS    int64   `json:"late_max_ns"`
+
+	Response Latency `json:"response"`
+	Service  Latency `json:"service"`
+	// Connect and FirstByte are parts of Service; N is 0 where the target has
+	// no connections.
+	Connect   Latency `json:"connect"`
+	FirstByte Latency `json:"first_byte"`
+
+	KnownCores int                  `json:"known_cores"` // the dataplane's own count, 0: it doesn't say
+	Cores      []LoadCore           `json:"cores"`
+	Missing    []timingstats.CoreID `json:"missing"`
+
+	SeriesIntervalNS int64        `json:"series_interval_ns"`
+	Series           []Second     `json:"series"`
+	Runs             []RunSummary `json:"runs,omitempty"` // more than one
+	Steering         *Steering    `json:"steering,omitempty"`
+
+	Warnings []string          `json:"warnings"`
+	Verdicts []verdict.Verdict `json:"verdicts"`
+}
+
+// Elapsed is ElapsedNS as a duration.
+func (r *LoadResult) Elapsed() time.Duration { return time.Duration(r.ElapsedNS) }
+
+// Steering is what was learnt about source ports.
+type Steering struct {
+	OnlyCore *int `json:"only_core,omitempty"`
+	// PortsLearnt is how many ports' cores are known, Hits how many requests
+	// reached the core that their port promised, Misses how many another one.
+	PortsLearnt int   `json:"ports_learnt"`
+	Hits        int64 `json:"hits"`
+	Misses      int64 `json:"misses"`
+	// Consistent says that ports that were asked twice answered the same.
+	Consistent bool `json:"consistent"`
+	// Skipped counts ports that the system had not free when their turn came.
+	Skipped int64 `json:"skipped"`
+}
+
+// BulkCore is what one core did.
+type BulkCore struct {
+	Core   timingstats.CoreID `json:"core"`
+	Posts  int64              `json:"posts"`
+	Writes int64              `json:"writes"`
+	Share  float64            `json:"share"` // of all writes, 0 to 1
+	// The clicks per write of its batches: the smallest, the mean over all
+	// writes, and the largest.
+	MinClicks float64 `json:"min_clicks_per_write"`
+	AvgClicks float64 `json:"avg_clicks_per_write"`
+	MaxClicks float64 `json:"max_clicks_per_write"`
+	// Summary is over the batches' clicks per write, tagged by the threshold.
+	Response Latency `json:"response"`
+}
+
+// BulkResult is what a Bulk did. Accounting counts posts.
+type BulkResult struct {
+	Target  string `json:"target"`
+	Partial bool   `json:"partial"`
+	Stop    string `json:"stop,omitempty"`
+	Virtual bool   `json:"virtual_clock"`
+	Workers int    `json:"workers"`
+	Seed    uint64 `json:"seed"`
+
+	Accounting
+	Requested  int64 `json:"requested"`  // posts asked for, 0 where not known beforehand
+	KeysSent   int64 `json:"keys_sent"`  // keys in posts that succeeded or failed
+	Written    int64 `json:"written"`    // what the dataplane says it wrote
+	Mismatches int64 `json:"mismatches"` // posts whose written differed from their keys: errors of class malformed
+	BytesSent  int64 `json:"bytes_sent"` // bodies only
+
+	ElapsedNS      int64   `json:"elapsed_ns"`
+	WritesPerS     float64 `json:"writes_per_s"`
+	BytesPerS      float64 `json:"bytes_per_s"`
+	WallPerWriteNS float64 `json:"wall_per_write_ns"`
+	Threshold      int64   `json:"threshold_clicks"`
+
+	Response Latency `json:"response"`
+
+	KnownCores int                  `json:"known_cores"`
+	Cores      []BulkCore           `json:"cores"`
+	Missing    []timingstats.CoreID `json:"missing"`
+
+	SeriesIntervalNS int64        `json:"series_interval_ns"`
+	Series           []Second     `json:"series"` // OK counts keys
+	Runs             []RunSummary `json:"runs,omitempty"`
+
+	Warnings []string          `json:"warnings"`
+	Verdicts []verdict.Verdict `json:"verdicts"`
+}
+
+// Elapsed is ElapsedNS as a duration.
+func (r *BulkResult) Elapsed() time.Duration { return time.Duration(r.ElapsedNS) }

@@ -1,0 +1,68 @@
+package timingstats
+
+import (
+	"fmt"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Histogram is a distribution as it is saved: HdrHistogram's V2 compressed
+// form (base64, lowest value 1, 3 significant digits), which other tools read,
+// with the figures beside it that its buckets can't hold exactly.
+type Histogram struct {
+	N          int64  `json:"n"`
+	Min        int64  `json:"min"`
+	Max        int64  `json:"max"`
+	SumHi      uint64 `json:"sum_hi,omitempty"` // sum / 2^64
+	SumLo      uint64 `json:"sum_lo"`           // sum mod 2^64
+	OutOfRange int64  `json:"out_of_range,omitempty"`
+	V2         string `json:"hdr_v2"`
+}
+
+// Histogram is r as it is saved. Single samples are not kept.
+func (r *Recorder) Histogram() (Histogram, error) {
+	h := hdrhistogram.New(1, max(r.max, 2), 3)
+	var err error
+	r.Each(func(low, _, n int64) {
+		if e := h.RecordValues(low, n); e != nil && err == nil {
+			err = e
+		}
+	})
+	if err != nil {
+		return Histogram{}, fmt.Errorf("histogram: %w", err)
+	}
+	b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return Histogram{}, fmt.Errorf("encode histogram: %w", err)
+	}
+	return Histogram{
+		N: r.N(), Min: r.min, Max: r.max, SumHi: r.sumHi, SumLo: r.sumLo,
+		OutOfRange: r.outOfRange, V2: string(b),
+	}, nil
+}
+
+// Recorder reads h back: the same buckets, count, sum, minimum and maximum.
+// The result never holds single samples. A count that contradicts the buckets
+// is an error.
+func (h Histogram) Recorder() (*Recorder, error) {
+	r := NewHistogram(0)
+	d, err := hdrhistogram.Decode([]byte(h.V2))
+	if err != nil {
+		return nil, fmt.Errorf("decode histogram: %w", err)
+	}
+	if d.SignificantFigures() != 3 || d.LowestTrackableValue() > 1 {
+		return nil, fmt.Errorf("decode histogram: lowest value %d with %d significant digits, want 1 with 3",
+			d.LowestTrackableValue(), d.SignificantFigures())
+	}
+	for _, b := range d.Distribution() {
+		if b.Count > 0 {
+			r.hist.add(b.From, uint64(b.Count))
+			r.n += uint64(b.Count)
+		}
+	}
+	if int64(r.n) != h.N {
+		return nil, fmt.Errorf("decode histogram: %d values, header says %d", r.n, h.N)
+	}
+	r.min, r.max, r.sumHi, r.sumLo, r.outOfRange = h.Min, h.Max, h.SumHi, h.SumLo, h.OutOfRange
+	return r, nil
+}

@@ -1,0 +1,258 @@
+// Package logparse reads the sampled log lines of a dataplane: files,
+// compressed files, pipes and live sources, in every shape that syslog gives
+// them, as fast as the disk. It tells samples, probes and discovery lines from
+// everything else, devices and runs from each other, and counts what it left
+// out. It judges nothing and keeps no sample: whoever wants them hands in
+// collectors.
+//
+// Scan reads whole inputs and Start watches live ones; Read is the short form
+// for one reader, Parser the form for one line.
+package logparse
+
+import (
+	"time"
+)
+
+// Kind is what a line is.
+type Kind uint8
+
+// The kinds. The zero value is a line that is none of ours.
+const (
+	KindOther     Kind = iota
+	KindSample         // a timed write
+	KindWrapped        // a sample whose clicks are negative or ≥ 2³¹: a wrapped counter
+	KindTruncated      // a sample without its tail: lines are cut at 1,024 bytes
+	KindMalformed      // starts like a sample but is none
+	KindProbe          // a timed write into a name asked for
+	KindDiscovery      // a core found its subtable, or gave up (Warning)
+	KindHeld           // lines were held back or suppressed, see Line.Held
+	NumKinds
+)
+
+var kindNames = [NumKinds]string{
+	KindOther: "other", KindSample: "sample", KindWrapped: "wrapped", KindTruncated: "truncated",
+	KindMalformed: "malformed", KindProbe: "probe", KindDiscovery: "discovery", KindHeld: "held",
+}
+
+// String names the kind.
+func (k Kind) String() string {
+	if k < NumKinds {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Line is one parsed line. Which fields are filled depends on Kind; the
+// slices point into the line that was parsed and live as long as it does.
+type Line struct {
+	Kind Kind
+
+	// Stamp is the time as written, empty when the line has none; Time parses it.
+	Stamp []byte
+	// Host is the host as written, without "slotN/"; empty when there is none.
+	Host []byte
+	// Slot is the blade from "slotN/" before the host; 0 where there is none.
+	Slot int
+	// ProcCore is the core that the process name says, -1 where it says none.
+	ProcCore int
+	// PID is the process id, 0 when unknown.
+	PID int64
+
+	// Core is the number after "tmm=" (sample, wrapped, probe, discovery).
+	Core int
+	// Subtable is the name written to, or found, or given up with.
+	Subtable []byte
+	// Key is the key of a sample: any bytes.
+	Key []byte
+	// Writes is the core's own counter at this sample.
+	Writes int64
+	// Clicks is the time of the write (sample, wrapped, probe); for a discovery
+	// line the difference that decided.
+	Clicks int64
+	// Rate is N of "sampled 1/N"; 1 for a probe.
+	Rate int64
+	// Entries is the number of entries that a probe reported.
+	Entries int64
+	// Fast is the tag FAST_LOCAL of a sample, OWNER of a probe.
+	Fast bool
+	// Unique says that the sample carries the mark "unique".
+	Unique bool
+	// Warning: a discovery line that says that no local name was found.
+	Warning bool
+	// Tries is the number of names that a discovery tried, TMMs its count of cores.
+	Tries, TMMs int64
+	// Held is the number of lines that a KindHeld line accounts for; 0 when it
+	// doesn't say (throttled).
+	Held int64
+
+	cal *calendar
+}
+
+// SampleCollector takes the samples of one run of one device. It is used by
+// one goroutine at a time. What Merge and Add build up must not depend on how
+// the samples were cut into pieces: large files are read in chunks.
+type SampleCollector interface {
+	// Add takes one sample (or a probe, with Options.AllLines). The line is valid until Add returns.
+	Add(*Line)
+	// Merge takes over what later holds, as if its lines had been added here
+	// after those already here. later came from the same factory and is reset
+	// or dropped after it.
+	Merge(later SampleCollector)
+	// Reset empties the collector for another run.
+	Reset()
+}
+
+// ProbeCollector takes the probe lines of one device since its last restart.
+// The rules of SampleCollector hold.
+type ProbeCollector interface {
+	Add(*Line)
+	Merge(later ProbeCollector)
+	Reset()
+}
+
+// RunSelect says which runs of a device reach its collector: RunLast, RunAll,
+// or the number of one, from 1.
+type RunSelect int
+
+// Selections other than a number.
+const (
+	RunLast RunSelect = 0
+	RunAll  RunSelect = -1
+)
+
+// Options say how to read. The zero value reads everything, keeps the last
+// run, and delivers to nobody: counts only.
+type Options struct {
+	// Host keeps only this device: the first label of a host, or the whole host.
+	// Empty: all.
+	Host string
+	// Since and Until limit the lines of ours by their time, both ends
+	// included; zero: no limit. A line without a time is kept, and counted.
+	Since, Until time.Time
+	// Run selects the runs.
+	Run RunSelect
+	// AllLines gives PROBE lines to the sample collectors too.
+	AllLines bool
+
+	// NewSamples and NewProbes make collectors; nil: not delivered. They are
+	// called from several goroutines.
+	NewSamples func() SampleCollector
+	NewProbes  func() ProbeCollector
+
+	// Now is the time from which years are inferred: a date without a year is
+	// the last such date before Now plus one day, or before the file's own time of
+	// change where that is earlier. Zero: time.Now().
+	Now time.Time
+	// Location is the zone of times without one. Nil: time.Local.
+	Location *time.Location
+
+	// Workers reads large files with so many goroutines. 0: GOMAXPROCS.
+	Workers int
+	// ChunkBytes is the piece of a large file that a worker reads at a time.
+	// 0: 4 MiB.
+	ChunkBytes int64
+
+	// Snapshot, when set, is called about every Every (0: one second) while a
+	// live input is read, from the reading goroutine. The result and its
+	// collectors may be read until it returns.
+	Snapshot func(*Result)
+	Every    time.Duration
+}
+
+// Counts is what was read, line by line.
+type Counts struct {
+	Lines     int64 `json:"lines"`
+	Bytes     int64 `json:"bytes"` // after decompression
+	Samples   int64 `json:"samples"`
+	Other     int64 `json:"other_lines"`
+	Probes    int64 `json:"probes"`
+	Discovery int64 `json:"discovery_lines"`
+	Truncated int64 `json:"truncated"`
+	Malformed int64 `json:"malformed"`
+	Wrapped   int64 `json:"wrapped"` // not among Samples
+	// Held is the number of lines that the source says it left out;
+	// Throttled counts the lines that say so without a number. With either,
+	// all counts are lower bounds.
+	Held      int64 `json:"held"`
+	Throttled int64 `json:"throttled"`
+	// Disagreements are lines whose process name and "tmm=" name different cores.
+	Disagreements int64 `json:"disagreements"`
+	// Outside are lines of ours outside Since and Until, OtherHosts those of
+	// devices other than Options.Host: neither is in the counts by kind.
+	Outside    int64 `json:"outside_window"`
+	OtherHosts int64 `json:"other_hosts"`
+	// Undated are lines of ours without a time, counted only when Since or
+	// Until is given.
+	Undated int64 `json:"undated"`
+	// Shortened are lines over 8 MiB, of which the middle was not kept.
+	Shortened int64 `json:"shortened"`
+}
+
+// Core is one core of a device, over all its runs.
+type Core struct {
+	Slot    int   `json:"slot"` // 0 where blades are unknown
+	Core    int   `json:"core"`
+	Samples int64 `json:"samples"`
+}
+
+// RunInfo is one run of a device.
+type RunInfo struct {
+	Number  int       `json:"number"` // from 1
+	Samples int64     `json:"samples"`
+	First   time.Time `json:"first"` // zero when the lines have no time
+	Last    time.Time `json:"last"`
+}
+
+// Name is what a discovery line said last about a core.
+type Name struct {
+	Slot     int    `json:"slot"`
+	Core     int    `json:"core"`
+	Subtable string `json:"subtable"`
+	Tries    int64  `json:"tries"`
+	Clicks   int64  `json:"diff_clicks"`
+	TMMs     int64  `json:"tmms"`    // 0 when not said
+	Warning  bool   `json:"warning"` // no local name was found, this one is used all the same
+}
+
+// Device is one device of the input.
+type Device struct {
+	// Name is the first label of its host, or its address; empty when no line
+	// named a host.
+	Name string `json:"name"`
+	// Runs is the number of runs seen, Kept the one in Samples (0: all, or none).
+	Runs int `json:"runs"`
+	Kept int `json:"kept_run"`
+	// LastRuns describes the last runs, at most 64, oldest first.
+	LastRuns []RunInfo `json:"last_runs,omitempty"`
+	// Cores are all cores that wrote a sample in any run, ordered.
+	Cores []Core `json:"cores"`
+	// Restarts is the number of changes of the process id. Names and probes
+	// from before the last one are void and left out.
+	Restarts int `json:"restarts"`
+	// Names are the last discovery lines per core since the last restart.
+	Names []Name `json:"names,omitempty"`
+	// Counts are this device's own, where a line can be told to be its.
+	Counts Counts `json:"counts"`
+
+	Samples SampleCollector `json:"-"` // nil when the selected run has none, or nobody collects
+	Probes  ProbeCollector  `json:"-"`
+}
+
+// Result is what a scan found.
+type Result struct {
+	Counts Counts `json:"counts"`
+	// Examples are the first three malformed lines, cut at 200 bytes.
+	Examples []string `json:"malformed_examples,omitempty"`
+	// Inputs names what was read, in the order of reading.
+	Inputs []InputInfo `json:"inputs"`
+	// Devices are ordered by name.
+	Devices []*Device `json:"devices"`
+	// Warnings are doubts in words.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// InputInfo is one input that was read.
+type InputInfo struct {
+	Name        string `json:"name"`
+	Compression string `json:"compression,omitempty"` // "gzip", "zstd", "bzip2", "xz", or none
+}

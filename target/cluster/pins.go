@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"math/bits"
+	"sync"
+	"time"
+	"unique"
+
+	"tbl/target"
+)
+
+// PinsConfig configures a pin store. The zero value is usable.
+type PinsConfig struct {
+	// Max bounds the transactions remembered at once: one that comes on top
+	// is refused, because forgetting another could split that one. The bound
+	// holds for each part of the store, so that the first refusal can come
+	// some per cent early. 0: 2,097,152.
+	Max int
+	// TTL is how long a transaction may last, from its first invocation. An
+	// older one has timed out: it is forgotten, and its later invocations are
+	// refused. 0: 5 minutes. Negative: for ever.
+	TTL time.Duration
+	// Clock times the TTL. Nil: the wall's.
+	Clock target.Clock
+}
+
+// Pins remembers which node each running transaction is pinned to. Proxies
+// that share it, over whatever transport and of whatever service, send one
+// transaction to one node. It is safe for concurrent use: the transactions
+// are spread over parts, each with a lock that is held for some instructions,
+// never during an invocation.
+type Pins struct {
+	clock  target.Clock
+	base   time.Time
+	ttl    int64 // ns; 0: for ever
+	limit  uint32
+	mask   uint64
+	shards []pinShard
+}
+
+// pinShard is one part: an index into chunks of records. The records in use
+// form a list, oldest first, and the others a list of free ones.
+type pinShard struct {
+	mu         sync.Mutex
+	index      map[TxID]uint32 // numbers start at 1
+	chunks     []*[pinChunk]pin
+	free       uint32
+	head, tail uint32
+	seq        uint32
+	_          [48]byte
+}
+
+const (
+	pinChunk  = 64
+	maxShards = 256
+)
+
+// pin is the record of one transaction.
+type pin struct {
+	id         TxID
+	node       unique.Handle[string] // zero: not pinned
+	deadline   int64                 // ns since the store's base
+	next, prev uint32
+	seq        uint32 // tells this claim of a node from the transaction's other ones
+	held       int16  // invocations under way on this claim
+	firm       bool   // some invocation has reached the node, or counts as if
+}
+
+// NewPins makes an empty store.
+func NewPins(cfg PinsConfig) *Pins {
+	if cfg.Max <= 0 {
+		cfg.Max = 2 << 20
+	}
+	if cfg.TTL == 0 {
+		cfg.TTL = 5 * time.Minute
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = target.Wall{}
+	}
+	n := maxShards // a power of two, and no part smaller than a chunk
+	for n > 1 && cfg.Max/n < pinChunk {
+		n /= 2
+	}
+	p := &Pins{
+		clock: cfg.Clock, base: cfg.Clock.Now(), ttl: max(0, int64(cfg.TTL)),
+		limit: uint32((cfg.Max + n - 1) / n), mask: uint64(n - 1), shards: make([]pinShard, n),
+	}
+	for i := range p.shards {
+		p.shards[i].index = make(map[TxID]uint32)
+	}
+	return p
+}
+
+func (p *Pins) now() int64 { return int64(p.clock.Now().Sub(p.base)) }
+
+func (p *Pins) shard(id TxID) *pinShard {
+	return &p.shards[(id.lo^bits.RotateLeft64(id.hi, 32))&p.mask]
+}
+
+// Pin is the node that a transaction is pinned to, and whether firmly; ok is
+// false when it has no pin.
+func (p *Pins) Pin(id TxID) (node string, firm, ok bool) {
+	s := p.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.get(id)
+	if e == nil || e.node == (unique.Handle[string]{}) {
+		return "", false, false
+	}
+	return e.node.Value(), e.firm, true
+}
+
+// Len is how many transactions are remembered, pinned or not.
+func (p *Pins) Len() int {
+	n := 0
+	for i := range p.shards {
+		s := &p.shards[i]
+		s.mu.Lock()
+		n += len(s.index)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// End forgets a transaction. Tx.End calls it; it is for those who know only
+// the id.
+func (p *Pins) End(id TxID) {
+	s := p.shard(id)
+	s.mu.Lock()
+	if i, ok := s.index[id]; ok {
+		s.drop(i)
+	}
+	s.mu.Unlock()
+}
+
+func (s *pinShard) at(i uint32) *pin { return &s.chunks[(i-1)/pinChunk][(i-1)%pinChunk] }
+
+// get is the record of id, nil when there is none.
+func (s *pinShard) get(id TxID) *pin {
+	if i, ok := s.index[id]; ok {
+		return s.at(i)
+	}
+	return nil
+}
+
+// add makes a record at the young end of the list.
+func (s *pinShard) add(id TxID, deadline int64) *pin {
+	if s.free == 0 {
+		first := uint32(len(s.chunks)*pinChunk) + 1
+		s.chunks = append(s.chunks, new([pinChunk]pin))
+		for i := first; i < first+pinChunk; i++ {
+			s.at(i).next = s.free
+			s.free = i
+		}
+	}
+	i := s.free
+	e := s.at(i)
+	s.free = e.next
+	*e = pin{id: id, deadline: deadline, prev: s.tail}
+	if s.tail != 0 {
+		s.at(s.tail).next = i
+	} else {
+		s.head = i
+	}
+	s.tail = i
+	s.index[id] = i
+	return e
+}
+
+// drop frees record i.
+func (s *pinShard) drop(i uint32) {
+	e := s.at(i)
+	delete(s.index, e.id)
+	if e.prev != 0 {
+		s.at(e.prev).next = e.next
+	} else {
+		s.head = e.next
+	}
+	if e.next != 0 {
+		s.at(e.next).prev = e.prev
+	} else {
+		s.tail = e.prev
+	}
+	*e = pin{next: s.free}
+	s.free = i
+}
+
+// expire drops up to n records whose time is over, oldest first.
+func (s *pinShard) expire(now int64, n int) {
+	for ; n > 0 && s.head != 0 && s.at(s.head).deadline <= now; n-- {
+		s.drop(s.head)
+	}
+}
+
+// claim decides where an invocation of tx goes, and holds that decision until
+// settle: the pin if there is one, else what the proxy's base policy picks.
+// now is the time since the store's base. The sequence number identifies the
+// claim.
+func (p *Pins) claim(x *Proxy, tx *Tx, now int64) (*member, uint32, error) {
+	s := p.shard(tx.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.get(tx.id)
+	if e == nil {
+		var err error
+		if e, err = p.record(s, tx, now); err != nil {
+			return nil, 0, err
+		}
+	} else if tx.first.Load() != p && !tx.attached(p) && !tx.attach(p) {
+		return nil, 0, ErrTransactionEnded
+	}
+	if e.deadline <= now && p.ttl > 0 {
+		s.drop(s.index[tx.id])
+		return nil, 0, ErrTransactionEnded
+	}
+	// Read under the lock: whoever released a failed node's pin had taken the
+	// node out of the list before.
+	list := x.family.snap.Load()
+	var m *member
+	pinned := e.node != unique.Handle[string]{}
+	if pinned {
+		if m = list.find(e.node); m != nil {
+			e.held++
+			return m, e.seq, nil
+		}
+		if x.gone == Refuse {
+			return nil, 0, ErrStickyTargetGone
+		}
+	}
+	if m = x.pick(x, list); m == nil {
+		return nil, 0, ErrUnavailable
+	}
+	s.seq++
+	e.node, e.seq, e.held = m.id, s.seq, 1
+	e.firm = pinned || x.mode == AtBegin
+	return m, e.seq, nil
+}
+
+// record makes the record of a transaction that has none yet.
+func (p *Pins) record(s *pinShard, tx *Tx, now int64) (*pin, error) {
+	if tx.attached(p) {
+		return nil, ErrTransactionEnded // it had one
+	}
+	deadline := int64(never)
+	if p.ttl > 0 {
+		deadline = now + p.ttl
+		s.expire(now, 2)
+	}
+	if len(s.index) >= int(p.limit) {
+		s.expire(now, len(s.index))
+		if len(s.index) >= int(p.limit) {
+			return nil, ErrTooManyTransactions
+		}
+	}
+	if !tx.attach(p) {
+		return nil, ErrTransactionEnded
+	}
+	return s.add(tx.id, deadline), nil
+}
+
+// settle ends a claim, and reports whether the invocation may fail over: it
+// was not done, no invocation of the transaction has reached a server, and
+// none is under way. The pin is then released.
+func (p *Pins) settle(id TxID, seq uint32, o outcome) bool {
+	s := p.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.get(id)
+	if e == nil || e.seq != seq {
+		return false // ended, or pinned anew, meanwhile
+	}
+	e.held--
+	if o == outcomeOK || o == outcomeReached {
+		e.firm = true
+		return false
+	}
+	if e.firm || e.held > 0 {
+		return false
+	}
+	e.node = unique.Handle[string]{}
+	return o == outcomeNotDone
+}

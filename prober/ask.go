@@ -2,7 +2,10 @@ package prober
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"tbl/target"
 	"tbl/timingstats"
@@ -10,18 +13,43 @@ import (
 
 // AskConfig configures Info, Whoami and Dump.
 type AskConfig struct {
-	// Requests is how many are sent at least. 0: 30 (Dump: 1). After that, the
-	// call goes on until every core has answered, or Limit is reached.
+	// Requests is how many are sent at least. 0: 30 (Dump: one per core). After
+	// that, the call goes on until every core has answered, or Limit is reached.
 	Requests int
 	// Limit is the most that is sent. 0: until a core would be missed with
 	// less than one in a million, and at least Requests.
 	Limit int
 	// Workers is the number of concurrent requests. 0: 8.
 	Workers int
-	// MaxErrors is the share of failed requests that fails the run. 0: 0.01.
+	// MaxErrors is the share of failed requests above which the run fails.
+	// 0: 0.01. Negative: none may fail.
 	MaxErrors float64
 	Progress  *Progress
 }
+
+func (c *AskConfig) validate() error {
+	switch {
+	case c.Requests < 0:
+		return configError("requests %d: want 1 or more", c.Requests)
+	case c.Limit < 0:
+		return configError("limit %d: want 1 or more", c.Limit)
+	case c.Limit > 0 && c.Limit < c.Requests:
+		return configError("limit %d: want at least the %d requests", c.Limit, c.Requests)
+	}
+	return checkCommon(c.Workers, c.MaxErrors)
+}
+
+func checkCommon(workers int, maxErrors float64) error {
+	switch {
+	case workers < 0 || workers > maxWorkers:
+		return configError("workers %d: want 1 to %d", workers, maxWorkers)
+	case maxErrors != maxErrors || maxErrors > 1:
+		return configError("maximum share of errors %v: want up to 1", maxErrors)
+	}
+	return nil
+}
+
+const maxWorkers = 1 << 16
 
 // InfoResult is the answer of Info.
 type InfoResult struct {
@@ -32,7 +60,14 @@ type InfoResult struct {
 
 // Info asks which cores there are.
 func Info(ctx context.Context, tgt target.Target, cfg AskConfig) (*InfoResult, error) {
-	return nil, errors.New("info: not there yet")
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
+	p.until(ctx, or(cfg.Requests, 30), cfg.Limit, 1e-6, askInfo, takeNothing, nil, nil)
+	res := &InfoResult{Run: p.result(cfg.MaxErrors), Hits: p.coreHits()}
+	res.Verdicts = append(res.Verdicts, p.uniformity())
+	return res, p.err()
 }
 
 // WhoamiResult is the answer of Whoami.
@@ -45,19 +80,192 @@ type WhoamiResult struct {
 type WhoamiCore struct {
 	Core timingstats.CoreID `json:"core"`
 	Hits int64              `json:"hits"`
+	Node string             `json:"node,omitempty"`
 	// Subtable is the name it gave last, Before the other names that it gave
 	// earlier in this run (a restart lay between).
 	Subtable string   `json:"subtable"`
 	Before   []string `json:"before,omitempty"`
 	Writes   int64    `json:"writes"`  // since the last reset, as last told
 	Entries  int64    `json:"entries"` // by the incremental counter, as last told
+	// Owner is the core that owns the name by the dataplane's own account, nil
+	// where it doesn't say.
+	Owner *timingstats.CoreID `json:"owner,omitempty"`
+	// Built says that the name lacks the number that discovery appends: nobody
+	// looked whether the core owns it.
+	Built bool `json:"built,omitempty"`
 	// Doubts are what is wrong with the name, one sentence each.
 	Doubts []string `json:"doubts,omitempty"`
+
+	ended int64
 }
 
-// Whoami asks every core for its subtable and its counters.
+// Whoami asks every core for its subtable and its counters. It goes on until
+// every core has answered, and then checks the names: two cores with one
+// name, a name that carries another core's number, one that was built and not
+// found, one that changed meanwhile, and, where the dataplane knows owners,
+// one that somebody else owns.
 func Whoami(ctx context.Context, tgt target.Target, cfg AskConfig) (*WhoamiResult, error) {
-	return nil, errors.New("whoami: not there yet")
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
+	cores := make(map[timingstats.CoreID]*WhoamiCore)
+	p.until(ctx, or(cfg.Requests, 30), cfg.Limit, 1e-6, askWhoami,
+		func(j *job, ans *target.Answer) {
+			j.text, j.node = slices.Clone(ans.Subtable), string(ans.Node)
+			j.n, j.m = ans.Entries, ans.Writes
+		},
+		func(j *job) {
+			c := cores[j.core]
+			if c == nil {
+				c = &WhoamiCore{Core: j.core, Subtable: string(j.text)}
+				cores[j.core] = c
+			}
+			c.Hits++
+			name := string(j.text)
+			if name != c.Subtable {
+				// Answers are merged in the order of asking; which of the two names
+				// is the newer one shows in the order of the answers.
+				if j.ended < c.ended {
+					c.before(name)
+					return
+				}
+				c.before(c.Subtable)
+			}
+			if j.ended >= c.ended {
+				c.Subtable, c.Node, c.Entries, c.Writes, c.ended = name, j.node, j.n, j.m, j.ended
+			}
+		}, nil)
+	res := &WhoamiResult{Run: p.result(cfg.MaxErrors)}
+	for _, c := range cores {
+		res.Names = append(res.Names, *c)
+	}
+	slices.SortFunc(res.Names, func(a, b WhoamiCore) int { return a.Core.Compare(b.Core) })
+	if p.err() == nil {
+		p.askOwners(ctx, res)
+	}
+	res.Elapsed = p.clock.Now().Sub(p.start)
+	res.checkNames()
+	res.Verdicts = append(res.Verdicts, p.uniformity(), res.namesVerdict())
+	return res, p.err()
+}
+
+func (c *WhoamiCore) before(name string) {
+	if !slices.Contains(c.Before, name) {
+		c.Before = append(c.Before, name)
+	}
+}
+
+// askOwners asks, where the dataplane has table commands and knows owners,
+// who owns each name: one look-up of a key that isn't there, which changes
+// nothing. These requests are no part of the account, since a dataplane
+// without that endpoint is as good as any.
+func (p *pool) askOwners(ctx context.Context, res *WhoamiResult) {
+	blades := make(map[int]bool)
+	for _, c := range res.Names {
+		blades[c.Core.Slot] = true
+	}
+	if len(blades) != 1 {
+		return // an owner's number alone doesn't identify a core
+	}
+	q := newPool(p.tgt, p.workers, nil)
+	ask := func(j *job, req *target.Request) {
+		req.Op, req.Table, req.Flags = target.OpTable, target.TableLookup, target.FlagNoTouch
+		req.Key = []byte("tbl_absent_key")
+		req.Subtable = append(req.Subtable, res.Names[j.name].Subtable...)
+	}
+	take := func(j *job, ans *target.Answer) {
+		if ans.OwnerKnown {
+			j.owner = ans.Owner
+		}
+	}
+	merge := func(j *job) {
+		if j.owner >= 0 {
+			res.Names[j.name].Owner = &timingstats.CoreID{Slot: j.core.Slot, Core: j.owner}
+		}
+	}
+	// One alone first: whether it is supported at all.
+	for i := range res.Names {
+		if res.Names[i].Subtable == "" {
+			continue
+		}
+		if !q.round(ctx, []job{{name: i}}, ask, take, merge) || q.ok == 0 && i >= 2 {
+			return
+		}
+	}
+}
+
+// numberedName splits a name at "tmm_<number>": the number, and whether
+// anything follows it.
+func numberedName(name string) (core int, more, ok bool) {
+	i := strings.LastIndex(name, "tmm_")
+	if i < 0 {
+		return 0, false, false
+	}
+	digits := name[i+len("tmm_"):]
+	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(digits)
+	}
+	core, err := strconv.Atoi(digits[:end])
+	return core, end < len(digits), err == nil
+}
+
+// checkNames fills in the doubts.
+func (r *WhoamiResult) checkNames() {
+	same := make(map[string][]string)
+	for _, c := range r.Names {
+		if c.Subtable != "" {
+			same[c.Subtable] = append(same[c.Subtable], c.Core.String())
+		}
+	}
+	for i := range r.Names {
+		c := &r.Names[i]
+		doubt := func(format string, args ...any) { c.Doubts = append(c.Doubts, fmt.Sprintf(format, args...)) }
+		if c.Subtable == "" {
+			doubt("core %s gave no name: its discovery failed", c.Core)
+			continue
+		}
+		if cores := same[c.Subtable]; len(cores) > 1 {
+			doubt("cores %s use one name, %q: at most one of them can own it", strings.Join(cores, " and "), c.Subtable)
+		}
+		if n, more, ok := numberedName(c.Subtable); ok {
+			if n != c.Core.Core {
+				doubt("the name %q carries the number %d, but is core %s's", c.Subtable, n, c.Core)
+			}
+			if c.Built = !more; c.Built {
+				doubt("the name %q was built, not found: nothing has shown that core %s owns it", c.Subtable, c.Core)
+			}
+		}
+		if c.Owner != nil && *c.Owner != c.Core {
+			doubt("core %s writes into %q, which core %s owns: its discovery failed or never was", c.Core, c.Subtable, c.Owner)
+		}
+		if len(c.Before) > 0 {
+			doubt("core %s changed its name from %q to %q meanwhile: a restart or a reload", c.Core, c.Before[len(c.Before)-1], c.Subtable)
+		}
+	}
+	for _, c := range r.Names {
+		r.Warnings = append(r.Warnings, c.Doubts...)
+	}
+	slices.Sort(r.Warnings)
+	r.Warnings = slices.Compact(r.Warnings)
+}
+
+// Renamed lists, one sentence each, the cores whose names differ between two
+// calls: a restart or a reload lay between, and the entries under the earlier
+// names are out of reach.
+func Renamed(before, after *WhoamiResult) []string {
+	var out []string
+	old := make(map[timingstats.CoreID]string)
+	for _, c := range before.Names {
+		old[c.Core] = c.Subtable
+	}
+	for _, c := range after.Names {
+		if o, ok := old[c.Core]; ok && o != c.Subtable {
+			out = append(out, fmt.Sprintf("core %s had the name %q and now has %q: a restart or a reload lay between", c.Core, o, c.Subtable))
+		}
+	}
+	return out
 }
 
 // DumpResult is the answer of Dump.
@@ -73,9 +281,60 @@ type CoreDump struct {
 	// Count is the number of keys that the core told last, Keys the keys.
 	Count int64    `json:"count"`
 	Keys  []string `json:"keys"`
+
+	ended int64
 }
 
-// Dump lists the keys that each core holds in its own subtable.
+// Dump lists the keys that each core holds in its own subtable. Every answer
+// carries a whole subtable, so as few as possible are asked for.
 func Dump(ctx context.Context, tgt target.Target, cfg AskConfig) (*DumpResult, error) {
-	return nil, errors.New("dump: not there yet")
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
+	cores := make(map[timingstats.CoreID]*CoreDump)
+	first := cfg.Requests
+	if p.count(ctx) && first == 0 {
+		first = max(1, len(p.known()))
+	}
+	if p.err() == nil {
+		p.until(ctx, first, cfg.Limit, 1e-6, askDump, takeDump, func(j *job) {
+			c := cores[j.core]
+			if c == nil {
+				c = &CoreDump{Core: j.core}
+				cores[j.core] = c
+			}
+			c.Hits++
+			if j.ended >= c.ended {
+				c.Count, c.Keys, c.ended = j.n, j.texts, j.ended
+			}
+			j.texts = nil
+		}, func() []timingstats.CoreID {
+			var out []timingstats.CoreID
+			for _, c := range p.known() {
+				if cores[c] == nil {
+					out = append(out, c)
+				}
+			}
+			return out
+		})
+	}
+	res := &DumpResult{Run: p.result(cfg.MaxErrors)}
+	for _, c := range cores {
+		res.Dumps = append(res.Dumps, *c)
+		if c.Count != int64(len(c.Keys)) {
+			res.Warnings = append(res.Warnings, fmt.Sprintf("core %s counted %d keys and listed %d", c.Core, c.Count, len(c.Keys)))
+		}
+	}
+	slices.SortFunc(res.Dumps, func(a, b CoreDump) int { return a.Core.Compare(b.Core) })
+	slices.Sort(res.Warnings)
+	return res, p.err()
+}
+
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
 }

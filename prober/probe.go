@@ -2,7 +2,9 @@ package prober
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"math"
+	"strconv"
 
 	"tbl/target"
 	"tbl/timingstats"
@@ -37,7 +39,8 @@ type ProbeConfig struct {
 	// Expect is the owner that a name ought to have; nil or a missing name: no
 	// expectation.
 	Expect map[string]timingstats.CoreID
-	// MaxErrors is the share of failed requests that fails the run. 0: 0.01.
+	// MaxErrors is the share of failed requests above which the run fails.
+	// 0: 0.01. Negative: none may fail.
 	MaxErrors float64
 	Progress  *Progress
 }
@@ -88,12 +91,12 @@ type CoreProbe struct {
 	Hits int64              `json:"hits"`
 	// Owner and NonOwner count by the threshold; TaggedOwner by the tag that
 	// came with the answer.
-	Owner       int64   `json:"owner"`
-	NonOwner    int64   `json:"non_owner"`
-	TaggedOwner int64   `json:"tagged_owner"`
-	Min         int64   `json:"min_clicks"`
-	Avg         float64 `json:"avg_clicks"`
-	Max         int64   `json:"max_clicks"`
+	Owner       int64               `json:"owner"`
+	NonOwner    int64               `json:"non_owner"`
+	TaggedOwner int64               `json:"tagged_owner"`
+	Min         int64               `json:"min_clicks"`
+	Avg         timingstats.Average `json:"avg_clicks"`
+	Max         int64               `json:"max_clicks"`
 }
 
 // CoreHits is how many requests a core answered.
@@ -108,7 +111,299 @@ type CoreOwned struct {
 	Names int                `json:"names"`
 }
 
-// Probe finds the owner of each name by timed writes of one small key.
+// Probe finds the owner of each name by timed writes of one small key. A name
+// is done when every core was heard for it and the model odds of naming the
+// wrong owner are below MaxError, or when Requests were sent.
 func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResult, error) {
-	return nil, errors.New("probe: not there yet")
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
+	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed"}
+	r.cfg.MaxError = or(cfg.MaxError, 1e-6)
+	p.progress.Names.Store(int64(len(cfg.Names)))
+	if p.count(ctx) {
+		r.run(ctx)
+		if p.err() == nil && !cfg.KeepEntries {
+			r.removeEntries(ctx)
+		}
+	}
+	return r.result(), p.err()
+}
+
+func (c *ProbeConfig) validate() error {
+	switch {
+	case len(c.Names) == 0:
+		return configError("no name to ask about")
+	case c.Requests < 0:
+		return configError("requests %d: want 1 or more", c.Requests)
+	case c.Exhaust && c.Requests == 0:
+		return configError("a fixed number of requests: want the number")
+	case !(c.MaxError >= 0 && c.MaxError < 0.5):
+		return configError("error %v: want 0 to 0.5", c.MaxError)
+	case c.Threshold < 0:
+		return configError("threshold %d: want 1 or more clicks", c.Threshold)
+	}
+	for i, name := range c.Names {
+		if name == "" {
+			return configError("name %d is empty", i+1)
+		}
+	}
+	return checkCommon(c.Workers, c.MaxErrors)
+}
+
+// probing is the state of one Probe.
+type probing struct {
+	*pool
+	cfg       ProbeConfig
+	threshold int64
+	rule      string
+	ids       []timingstats.CoreID       // the known cores
+	index     map[timingstats.CoreID]int // their places in ids
+	names     []nameState
+	removed   int64
+	warnings  []string
+	silent    bool // some core is taken for unreachable
+}
+
+// nameState is what is known of one name.
+type nameState struct {
+	cores   []tally
+	samples []sample
+	sent    int
+	entries int64
+	done    bool
+	belief  belief
+}
+
+// sample is one timed write.
+type sample struct {
+	core   uint16
+	tagged bool
+	clicks int64
+}
+
+// learn takes over the known cores; more may turn up while running.
+func (r *probing) learn() {
+	for _, c := range r.known() {
+		if _, ok := r.index[c]; !ok {
+			if r.index == nil {
+				r.index = make(map[timingstats.CoreID]int)
+			}
+			r.index[c] = len(r.ids)
+			r.ids = append(r.ids, c)
+		}
+	}
+}
+
+// ceiling is the most that is sent for one name.
+func (r *probing) ceiling() int {
+	return or(r.cfg.Requests, DefaultRequests(len(r.ids)))
+}
+
+// run probes until every name is done.
+func (r *probing) run(ctx context.Context) {
+	r.names = make([]nameState, len(r.cfg.Names))
+	r.learn()
+	todo := make([]int, len(r.names))
+	for i := range todo {
+		todo[i] = i
+	}
+	batch := max(4096, 8*r.workers)
+	ask := func(j *job, req *target.Request) {
+		req.Op = target.OpProbe
+		req.Subtable = append(req.Subtable, r.cfg.Names[j.name]...)
+	}
+	take := func(j *job, ans *target.Answer) { j.clicks, j.local, j.n = ans.Clicks, ans.Local, ans.Entries }
+	var jobs []job
+	for len(todo) > 0 {
+		r.progress.Planned.Store(r.sent + int64(len(todo)*NeededRequests(len(r.ids), 1e-3)))
+		jobs = jobs[:0]
+		for _, i := range todo {
+			for range r.next(i) {
+				jobs = append(jobs, job{name: i})
+			}
+			if len(jobs) >= batch {
+				break
+			}
+		}
+		more := r.round(ctx, jobs, ask, take, r.merge)
+		for i := range jobs {
+			if jobs[i].sent {
+				r.names[jobs[i].name].sent++
+			}
+		}
+		r.learn()
+		r.autoThreshold()
+		r.silent = r.silent || len(r.missing()) > 0 && r.sent >= int64(max(r.ceiling(), DefaultRequests(len(r.ids))))
+		left := todo[:0]
+		for _, i := range todo {
+			if !r.decided(i) {
+				left = append(left, i)
+			}
+		}
+		todo = left
+		r.progress.Decided.Store(int64(len(r.names) - len(todo)))
+		if !more {
+			return
+		}
+	}
+}
+
+// next is how many requests to send for a name in this round.
+func (r *probing) next(i int) int {
+	s := &r.names[i]
+	left := r.ceiling() - s.sent
+	if r.cfg.Exhaust {
+		return min(left, 1024)
+	}
+	return min(left, s.belief.wanted(len(r.ids), r.unheard(s), r.cfg.MaxError))
+}
+
+func (r *probing) merge(j *job) {
+	if _, ok := r.index[j.core]; !ok {
+		r.meet(j.core)
+	}
+	s := &r.names[j.name]
+	k := r.index[j.core]
+	for len(s.cores) <= k {
+		s.cores = append(s.cores, tally{})
+	}
+	s.cores[k].add(j.clicks, j.clicks < r.threshold, j.local)
+	s.entries = max(s.entries, j.n)
+	if r.cfg.AutoThreshold {
+		s.samples = append(s.samples, sample{core: uint16(k), clicks: j.clicks, tagged: j.local})
+	}
+}
+
+// meet takes over a core that the dataplane's count did not announce.
+func (r *probing) meet(c timingstats.CoreID) {
+	r.index[c] = len(r.ids)
+	r.ids = append(r.ids, c)
+}
+
+// unheard is the number of known cores that did not answer for this name. A
+// dataplane that doesn't count its cores may have one more than was heard,
+// until its chance to stay unheard is small.
+func (r *probing) unheard(s *nameState) int {
+	n := len(r.ids) - len(s.cores)
+	for i := range s.cores {
+		if s.cores[i].n == 0 {
+			n++
+		}
+	}
+	if r.pool.cores == 0 && missChance(len(r.ids)+1, r.ok) > 1e-4 {
+		n++
+	}
+	return n
+}
+
+// decided says whether a name is done.
+func (r *probing) decided(i int) bool {
+	s := &r.names[i]
+	if s.done {
+		return true
+	}
+	s.belief = believe(s.cores)
+	if s.sent >= r.ceiling() {
+		s.done = true
+	}
+	if r.cfg.Exhaust {
+		return s.done
+	}
+	unheard := r.unheard(s)
+	if unheard > 0 && r.silent && len(r.ids) > 1 {
+		// Whoever stayed silent through a whole ceiling is not waited for again.
+		unheard -= len(r.missing())
+	}
+	certain := s.belief.odds < r.cfg.MaxError && !s.belief.unsure
+	if unheard <= 0 && (certain || s.belief.rivals != nil && r.rivalsClear(s)) {
+		s.done = true
+	}
+	return s.done
+}
+
+// rivalsClear says that several cores are owners each for itself beyond the
+// odds asked for: more requests would not part them.
+func (r *probing) rivalsClear(s *nameState) bool {
+	clear := 0
+	for _, k := range s.belief.rivals {
+		if math.Exp(-s.cores[k].score())*float64(len(r.ids)) < r.cfg.MaxError {
+			clear++
+		}
+	}
+	return clear >= 2
+}
+
+// autoThreshold takes the threshold anew from all samples so far.
+func (r *probing) autoThreshold() {
+	if !r.cfg.AutoThreshold {
+		return
+	}
+	var all []int64
+	for i := range r.names {
+		for _, s := range r.names[i].samples {
+			all = append(all, s.clicks)
+		}
+	}
+	t, ok := findThreshold(all)
+	if !ok {
+		t, r.rule = or(r.cfg.Threshold, timingstats.DefaultThreshold), "fixed, for want of two populations"
+	} else {
+		r.rule = "auto"
+	}
+	if t == r.threshold {
+		return
+	}
+	r.threshold = t
+	for i := range r.names {
+		s := &r.names[i]
+		clear(s.cores)
+		for _, x := range s.samples {
+			s.cores[x.core].add(x.clicks, x.clicks < t, x.tagged)
+		}
+		s.belief = believe(s.cores)
+	}
+}
+
+// The most entries that are removed one by one; more are left to expire.
+const removeAtMost = 20_000
+
+// removeEntries deletes the keys that the probes wrote, where the dataplane
+// has table commands. These requests are no part of the account.
+func (r *probing) removeEntries(ctx context.Context) {
+	var jobs []job
+	for i := range r.names {
+		for k := range r.names[i].cores {
+			if r.names[i].cores[k].n > 0 {
+				jobs = append(jobs, job{name: i, owner: k})
+			}
+		}
+	}
+	if len(jobs) == 0 {
+		return
+	}
+	if len(jobs) > removeAtMost {
+		r.warnings = append(r.warnings, fmt.Sprintf("%d entries of the probe are left to expire in 60 s", len(jobs)))
+		return
+	}
+	q := newPool(r.tgt, r.workers, nil)
+	ask := func(j *job, req *target.Request) {
+		req.Op, req.Table = target.OpTable, target.TableDelete
+		req.Subtable = append(req.Subtable, r.cfg.Names[j.name]...)
+		req.Key = strconv.AppendInt([]byte("probe_"), int64(r.ids[j.owner].Core), 10)
+	}
+	take := func(j *job, ans *target.Answer) {
+		j.n, _ = strconv.ParseInt(string(ans.Result), 10, 64)
+	}
+	merge := func(j *job) { r.removed += j.n }
+	q.round(ctx, jobs[:1], ask, take, merge)
+	if q.ok == 0 {
+		r.warnings = append(r.warnings, "the probe's entries are left to expire in 60 s: the dataplane takes no table commands")
+		return
+	}
+	q.round(ctx, jobs[1:], ask, take, merge)
+	if f := q.sent - q.ok; f > 0 {
+		r.warnings = append(r.warnings, fmt.Sprintf("%d of the probe's entries could not be removed and expire in 60 s", f))
+	}
 }

@@ -6,8 +6,8 @@
 // as Verdicts on the result.
 //
 // Every call returns the result so far together with an error when it was
-// cut short: the context's error, or the target's (*target.Error) when
-// nothing could be learnt from it. A configuration that makes no sense gives
+// cut short: the context's error, or ErrUnreachable or ErrNoDataplane with
+// the *target.Error that shows it. A configuration that makes no sense gives
 // ErrConfig, with no result and before anything is sent.
 package prober
 
@@ -22,8 +22,17 @@ import (
 	"tbl/timingstats/verdict"
 )
 
-// ErrConfig is wrapped by every error about a Config: nothing was sent.
-var ErrConfig = errors.New("invalid configuration")
+// The errors on which a caller decides.
+var (
+	// ErrConfig is wrapped by every error about a Config: nothing was sent.
+	ErrConfig = errors.New("invalid configuration")
+	// ErrUnreachable says that no request got through any more: refused, timed
+	// out, cut.
+	ErrUnreachable = errors.New("target unreachable")
+	// ErrNoDataplane says that something answered, but no dataplane: a web
+	// server, say, that has a 200 for everything.
+	ErrNoDataplane = errors.New("no dataplane behind the target")
+)
 
 func configError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))

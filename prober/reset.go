@@ -2,7 +2,8 @@ package prober
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 
 	"tbl/target"
 	"tbl/timingstats"
@@ -10,18 +11,20 @@ import (
 
 // ResetConfig configures Reset.
 type ResetConfig struct {
-	// Requests is how many are sent. 0: 200, and more where there are so many
+	// Requests is how many are sent at least; after that, the call goes on
+	// until every core has answered. 0: 200, and more where there are so many
 	// cores that one would be missed with over 1e-4.
 	Requests int
 	// Workers is the number of concurrent requests. 0: 32.
 	Workers int
-	// UntilClean goes on, up to ten times Requests, until the last answer of
-	// every core was that it had nothing to delete.
+	// UntilClean goes on, up to ten times as many requests, until the last
+	// answer of every core was that it had nothing to delete.
 	UntilClean bool
 	// AllNames also deletes what is left under other names that the cores know
 	// of (orphans of a reload).
 	AllNames bool
-	// MaxErrors is the share of failed requests that fails the run. 0: 0.01.
+	// MaxErrors is the share of failed requests above which the run fails.
+	// 0: 0.01. Negative: none may fail.
 	MaxErrors float64
 	Progress  *Progress
 }
@@ -33,22 +36,32 @@ type ResetResult struct {
 	// FirstDeleted and TotalDeleted are sums over the cores.
 	FirstDeleted int64 `json:"first_deleted"`
 	TotalDeleted int64 `json:"total_deleted"`
-	// Clean says that the last answer of every known core was 0.
+	// Clean says that the last answer of every known core was 0, so that
+	// nothing was left and nobody else writes.
 	Clean bool `json:"clean"`
-	// Orphans are the other names that were cleared.
-	Orphans []Orphan `json:"orphans,omitempty"`
+	// Orphans are the other names that were cleared, and OrphansDeleted the
+	// number of their entries.
+	Orphans        []Orphan `json:"orphans,omitempty"`
+	OrphansDeleted int64    `json:"orphans_deleted,omitempty"`
 }
 
 // CoreReset is what a core answered to being reset.
 type CoreReset struct {
 	Core timingstats.CoreID `json:"core"`
 	Hits int64              `json:"hits"`
-	// FirstDeleted is what its first answer counted, Last its last, Total the
-	// sum of all.
+	// FirstDeleted is what its first answer counted, LastDeleted its last,
+	// TotalDeleted the sum of all. Among requests that were on their way at
+	// the same time the one that deleted most counts as the earliest.
 	FirstDeleted int64 `json:"first_deleted"`
 	LastDeleted  int64 `json:"last_deleted"`
 	TotalDeleted int64 `json:"total_deleted"`
+
+	answers []resetAnswer
 }
+
+// resetAnswer is one answer, and when it was asked for and came in the order
+// of the run.
+type resetAnswer struct{ started, ended, deleted int64 }
 
 // Orphan is a name that no core calls its own any more.
 type Orphan struct {
@@ -56,7 +69,139 @@ type Orphan struct {
 	Deleted  int64  `json:"deleted"`
 }
 
-// Reset deletes the entries of every core's own subtable.
+// summarise fills in the figures from the answers.
+func (c *CoreReset) summarise() {
+	firstEnd, lastStart := c.answers[0].ended, int64(0)
+	c.TotalDeleted = 0
+	for _, a := range c.answers {
+		firstEnd, lastStart = min(firstEnd, a.ended), max(lastStart, a.started)
+		c.TotalDeleted += a.deleted
+	}
+	first, last := int64(0), int64(-1)
+	for _, a := range c.answers {
+		if a.started < firstEnd {
+			first = max(first, a.deleted)
+		}
+		if a.ended > lastStart && (last < 0 || a.deleted < last) {
+			last = a.deleted
+		}
+	}
+	c.FirstDeleted, c.LastDeleted = first, last
+}
+
+// Reset deletes the entries of every core's own subtable, and goes on until
+// every core has answered.
 func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResult, error) {
-	return nil, errors.New("reset: not there yet")
+	if cfg.Requests < 0 {
+		return nil, configError("requests %d: want 1 or more", cfg.Requests)
+	}
+	if err := checkCommon(cfg.Workers, cfg.MaxErrors); err != nil {
+		return nil, err
+	}
+	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
+	cores := make(map[timingstats.CoreID]*CoreReset)
+	merge := func(j *job) {
+		c := cores[j.core]
+		if c == nil {
+			c = &CoreReset{Core: j.core}
+			cores[j.core] = c
+		}
+		c.Hits++
+		c.answers = append(c.answers, resetAnswer{j.started, j.ended, j.n})
+	}
+	var names []string // every name the cores know of, theirs included
+	if p.count(ctx) && cfg.AllNames {
+		names = p.allNames(ctx)
+	}
+	dirty := func() []timingstats.CoreID {
+		var out []timingstats.CoreID
+		for _, k := range p.known() {
+			c := cores[k]
+			if c != nil {
+				c.summarise()
+			}
+			if c == nil || cfg.UntilClean && c.LastDeleted != 0 {
+				out = append(out, k)
+			}
+		}
+		return out
+	}
+	if p.err() == nil {
+		n := len(p.known())
+		first := or(cfg.Requests, max(200, NeededRequests(n, 1e-4)))
+		limit := max(first, NeededRequests(n, 1e-6))
+		if cfg.UntilClean {
+			limit *= 10
+		}
+		p.until(ctx, first, limit, 1e-6, askReset, takeDeleted, merge, dirty)
+	}
+	var orphans []Orphan
+	if p.err() == nil && len(names) > 0 {
+		orphans = p.resetNames(ctx, names)
+	}
+	left := dirty()
+	res := &ResetResult{Run: p.result(cfg.MaxErrors), Orphans: orphans}
+	for _, o := range orphans {
+		res.OrphansDeleted += o.Deleted
+	}
+	res.Clean = len(p.hits) > 0 && len(res.Missing) == 0 && len(left) == 0
+	for _, k := range p.known() {
+		c := cores[k]
+		if c == nil {
+			continue
+		}
+		c.summarise()
+		if res.Clean = res.Clean && (c.LastDeleted == 0 || c.Hits == 1); c.LastDeleted > 0 && c.Hits > 1 {
+			res.Warnings = append(res.Warnings, fmt.Sprintf("core %s still had %d entries to delete in its last answer: somebody else writes", k, c.LastDeleted))
+		}
+		res.FirstDeleted += c.FirstDeleted
+		res.TotalDeleted += c.TotalDeleted
+		res.Resets = append(res.Resets, *c)
+	}
+	if cfg.AllNames && names == nil && p.err() == nil {
+		res.Warnings = append(res.Warnings, "the dataplane does not list its names: entries left under earlier names were not looked for")
+	}
+	return res, p.err()
+}
+
+// allNames asks every core for the names that it knows to hold entries of
+// ours. Nil: the dataplane doesn't tell.
+func (p *pool) allNames(ctx context.Context) []string {
+	q := newPool(p.tgt, p.workers, nil)
+	seen := make(map[string]bool)
+	q.round(ctx, make([]job, 1), askNames, takeList, nil)
+	if q.ok == 0 && target.Unsupported(q.firstErr) {
+		return nil
+	}
+	q.cores = p.cores
+	q.until(ctx, NeededRequests(len(p.known()), 1e-2), 0, 1e-6, askNames, takeList, func(j *job) {
+		for _, name := range j.texts {
+			seen[name] = true
+		}
+	}, nil)
+	out := make([]string, 0, len(seen))
+	for name := range seen {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// resetNames deletes what the names hold now, after every core has cleared
+// its own, and returns those that held something.
+func (p *pool) resetNames(ctx context.Context, names []string) []Orphan {
+	jobs := make([]job, len(names))
+	for i := range jobs {
+		jobs[i].name = i
+	}
+	var out []Orphan
+	p.round(ctx, jobs, func(j *job, req *target.Request) {
+		req.Op = target.OpResetName
+		req.Subtable = append(req.Subtable, names[j.name]...)
+	}, takeDeleted, func(j *job) {
+		if j.n > 0 {
+			out = append(out, Orphan{Subtable: names[j.name], Deleted: j.n})
+		}
+	})
+	return out
 }

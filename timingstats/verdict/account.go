@@ -1,0 +1,164 @@
+package verdict
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tbl/timingstats"
+)
+
+// DefaultMaxErrors is the largest share of failed requests that ERRORS lets
+// pass.
+const DefaultMaxErrors = 0.01
+
+// classCanceled is the class of requests that the caller itself cut off; they
+// are part of the account, but no failure of the target.
+const classCanceled = "canceled"
+
+// ErrorsInput is the account of a run's requests.
+type ErrorsInput struct {
+	// Sent is every request begun; the rest of Sent after all classes was ok.
+	Sent int64
+	// Classes counts the failed ones by class.
+	Classes map[string]int64
+	// MaxShare of Sent that may fail; 0 means DefaultMaxErrors, negative that
+	// none may.
+	MaxShare float64
+	// First is an example of each class, for the text; may be nil.
+	First map[string]string
+}
+
+// JudgeErrors holds the failed requests against the share allowed. When not one
+// succeeded there is no evidence, and the verdict is INCOMPLETE.
+func JudgeErrors(in ErrorsInput) Verdict {
+	v := Verdict{Name: Errors}
+	limit := in.MaxShare
+	switch {
+	case limit == 0:
+		limit = DefaultMaxErrors
+	case limit < 0:
+		limit = 0
+	}
+	var failed int64
+	var parts []string
+	for _, class := range slices.SortedFunc(maps.Keys(in.Classes), func(a, b string) int {
+		if d := in.Classes[b] - in.Classes[a]; d != 0 {
+			return int(min(max(d, -1), 1))
+		}
+		return strings.Compare(a, b)
+	}) {
+		n := in.Classes[class]
+		if n == 0 || class == classCanceled {
+			continue
+		}
+		failed += n
+		parts = append(parts, fmt.Sprintf("%s %s", class, group(n)))
+		if ex := in.First[class]; ex != "" && len(v.Causes) < 3 {
+			v.Causes = append(v.Causes, fmt.Sprintf("First %s: %s.", class, strings.TrimSuffix(ex, ".")))
+		}
+	}
+	ok := in.Sent - failed - in.Classes[classCanceled]
+	v.Figures = map[string]float64{"sent": float64(in.Sent), "ok": float64(ok), "errors": float64(failed)}
+	if in.Sent == 0 {
+		v.State, v.Line = Incomplete, "INCOMPLETE: no request was sent"
+		return v
+	}
+	share := float64(failed) / float64(in.Sent)
+	v.Figures["errors_share"] = share
+	list := ""
+	if failed > 0 {
+		list = " (" + strings.Join(parts, ", ") + ")"
+	}
+	switch {
+	case ok <= 0:
+		v.State, v.Line = Incomplete, fmt.Sprintf("INCOMPLETE: none of %s succeeded%s", plural(in.Sent, "request"), list)
+	case share > limit:
+		v.State, v.Line = Fail, fmt.Sprintf("ERRORS: %s of %s failed, %s%s", group(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
+	case failed > 0:
+		v.State, v.Line = Pass, fmt.Sprintf("OK: %s of %s failed, %s%s", group(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
+	default:
+		v.State, v.Line = Pass, fmt.Sprintf("OK: none of %s failed", plural(in.Sent, "request"))
+	}
+	if v.State == Pass {
+		v.Causes = nil
+	}
+	return v
+}
+
+// LeakInput is what was there before a reset, what the reset said it deleted,
+// and what is left.
+type LeakInput struct {
+	// Known: the dataplane tells entries exactly. False: not judged.
+	Known bool
+	// EntriesBefore and EntriesAfter, BytesBefore and BytesAfter are those of
+	// all cores together; 0 bytes: not known.
+	EntriesBefore, EntriesAfter int64
+	BytesBefore, BytesAfter     int64
+	// Deleted is what the reset accounted for.
+	Deleted int64
+	// Cores names the cores that still hold entries, and how many; may be nil.
+	Cores []CoreLoad
+}
+
+// JudgeLeak fails when entries survive a reset.
+func JudgeLeak(in LeakInput) Verdict {
+	if !in.Known {
+		return notJudged(Leak, "the dataplane doesn't tell how many entries it holds")
+	}
+	v := Verdict{Name: Leak, Figures: map[string]float64{
+		"entries_before": float64(in.EntriesBefore), "entries_after": float64(in.EntriesAfter),
+		"bytes_before": float64(in.BytesBefore), "bytes_after": float64(in.BytesAfter), "deleted": float64(in.Deleted),
+	}}
+	if in.EntriesAfter > 0 {
+		v.State = Fail
+		size := ""
+		if in.BytesAfter > 0 {
+			size = fmt.Sprintf(", %s bytes", group(in.BytesAfter))
+		}
+		v.Line = fmt.Sprintf("LEAK: %s survived the reset%s, which says it deleted %s", entries(in.EntriesAfter), size, group(in.Deleted))
+		var where []timingstats.CoreID
+		for _, c := range in.Cores {
+			if c.Entries > 0 {
+				where = append(where, c.Core)
+			}
+		}
+		if len(where) > 0 {
+			v.Line += " (on " + coreList(where) + ")"
+		}
+		v.Causes = []string{"Entries under names that nobody uses any more, as a reload leaves them: `tbl reset --all-names` finds and clears them."}
+		return v
+	}
+	v.State, v.Line = Pass, fmt.Sprintf("OK: nothing survived the reset, which deleted %s", entries(in.Deleted))
+	return v
+}
+
+func entries(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return group(n) + " entries"
+}
+
+// maxLogsPer1000 is the LOG BUDGET.
+const maxLogsPer1000 = 10
+
+// JudgeLogBudget warns when a dataplane logs too much for what it writes.
+func JudgeLogBudget(lines, writes int64) Verdict {
+	if writes <= 0 {
+		return notJudged(LogBudget, "no writes")
+	}
+	per := float64(lines) / float64(writes) * 1000
+	v := Verdict{Name: LogBudget, Figures: map[string]float64{
+		"log_lines": float64(lines), "writes": float64(writes), "log_lines_per_1000_writes": per,
+	}}
+	figures := fmt.Sprintf("%s for %s, %s per 1,000", plural(lines, "log line"), plural(writes, "write"), significant(per))
+	if per > maxLogsPer1000 {
+		v.State, v.Line = Warn, "LOG BUDGET: "+figures
+		v.Causes = []string{"Each line waits for the log's sink, and its backlog outlives the run: sample 1 in 1,000 writes, or log nothing in a request's path."}
+		return v
+	}
+	v.State, v.Line = Pass, "OK: "+figures
+	return v
+}

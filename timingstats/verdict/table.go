@@ -1,0 +1,55 @@
+package verdict
+
+import "strings"
+
+// Info is what help texts and reports say about a rule.
+type Info struct {
+	Name Name
+	// Fails: when violated, the run fails; else it warns.
+	Fails bool
+	Help  string
+}
+
+// Table lists every rule, in the order in which they are judged.
+func Table() []Info {
+	return []Info{
+		{Coverage, false, "every expected core was heard; otherwise the evidence is incomplete and UNIFORMITY, BALANCE and OWNERSHIP are not judged"},
+		{Errors, true, "the share of failed requests is at most --max-errors (1 %)"},
+		{Locality, true, "every core's timed writes land in storage of its own"},
+		{Ownership, true, "a name has one owning core, and it is the expected one"},
+		{Uniformity, false, "requests spread evenly over the cores (chi-square)"},
+		{Tail, false, "no core's p99 is over 4 times that of the others"},
+		{Decay, true, "throughput does not fall in the course of a run"},
+		{Drift, false, "throughput does not fall from run to run"},
+		{Leak, true, "no entry survives a reset"},
+		{Balance, false, "no core holds more than --max-imbalance (1.25) times the mean of entries or bytes"},
+		{Sticky, true, "no transaction was served by two nodes"},
+		{LogBudget, false, "at most 10 log lines per 1,000 writes"},
+		{Assert, true, "the user's own thresholds hold; an absent figure doesn't"},
+	}
+}
+
+// Word is the judgement itself, the part of Line before the first colon:
+// "OK", "LOCALITY ISSUE", "INCOMPLETE", "SKEWED", ….
+func (v Verdict) Word() string {
+	w, _, _ := strings.Cut(v.Line, ":")
+	return w
+}
+
+// Worst is the verdict that decides the outcome: the first of those with the
+// worst state, false when there is none.
+func Worst(vs []Verdict, strict bool) (Verdict, bool) {
+	best, found := Verdict{}, false
+	rank := func(s State) State {
+		if strict && s == Warn {
+			return Fail
+		}
+		return s
+	}
+	for _, v := range vs {
+		if !found || rank(v.State) > rank(best.State) {
+			best, found = v, true
+		}
+	}
+	return best, found
+}

@@ -3,102 +3,20 @@ package prober
 import (
 	"math"
 	"slices"
+
+	"tbl/timingstats/verdict"
 )
 
-// The model of a timed write, by spec: a stray fast one on a core that does
-// not own the name, a slow one on the core that does.
-const (
-	fastIfOther = 0.06
-	slowIfOwner = 0.05
-)
+// perFast is what one fast write on the owner adds to the log odds, in the
+// model of verdict.Odds: ln(0.95/0.06).
+const perFast = 2.76
 
-// tally are one core's timed writes into one name.
-type tally struct {
-	n, fast, tagged int64
-	min, max, sum   int64
-}
-
-func (t *tally) add(clicks int64, fast, tagged bool) {
-	if t.n == 0 || clicks < t.min {
-		t.min = clicks
-	}
-	t.max = max(t.max, clicks)
-	t.sum += clicks
-	t.n++
-	if fast {
-		t.fast++
-	}
-	if tagged {
-		t.tagged++
-	}
-}
-
-// score is the log-likelihood ratio of "this core owns the name" against "it
-// doesn't".
-func (t *tally) score() float64 {
-	return float64(t.fast)*math.Log((1-slowIfOwner)/fastIfOther) +
-		float64(t.n-t.fast)*math.Log(slowIfOwner/(1-fastIfOther))
-}
-
-// mostlyFast says that the core looks like an owner by itself: over half of
-// its writes were fast, and it is likelier an owner than not by 1,000 to 1.
-func (t *tally) mostlyFast() bool { return 2*t.fast > t.n && t.score() > math.Log(1000) }
-
-// belief is the posterior over "core k owns it", for each core with an equal
-// prior, and "none does", with the prior of one core.
-type belief struct {
-	best   int     // index of the likeliest core, −1: none
-	odds   float64 // that anything else is true
-	top    float64 // score of the likeliest core
-	rivals []int   // cores that are mostly fast, when there are several
-	unsure bool    // some other core than the best is likelier owner than not
-}
-
-func believe(cores []tally) belief {
-	b := belief{best: -1}
-	top := math.Inf(-1)
-	for i := range cores {
-		if s := cores[i].score(); s > top && cores[i].n > 0 {
-			top, b.best = s, i
-		}
-		if cores[i].mostlyFast() {
-			b.rivals = append(b.rivals, i)
-		}
-	}
-	if b.best < 0 {
-		b.odds = 1
-		return b
-	}
-	b.top = top
-	likeliest := b.best
-	if top < 0 {
-		b.best = -1 // none is likelier
-	}
-	// Everything relative to the larger of the best core's and none's weight.
-	scale := math.Max(top, 0)
-	best, rest := math.Exp(top-scale), math.Exp(-scale)
-	for i := range cores {
-		if i != likeliest {
-			rest += math.Exp(cores[i].score() - scale)
-			b.unsure = b.unsure || cores[i].score() > 0
-		}
-	}
-	if b.best < 0 {
-		best, rest = math.Exp(-scale), rest-math.Exp(-scale)+best
-	}
-	b.odds = rest / (best + rest)
-	if len(b.rivals) < 2 {
-		b.rivals = nil
-	}
-	return b
-}
-
-// wanted is how many more writes a name needs, roughly: on n cores of which
-// `unheard` did not answer yet, with random ports.
-func (b *belief) wanted(n, unheard int, maxError float64) int {
-	goal := math.Log(float64(n)/maxError) - math.Max(b.top, 0)
-	samples := math.Max(1, math.Ceil(goal/math.Log((1-slowIfOwner)/fastIfOther)))
-	return max(nextRound(n, unheard), int(float64(n)*samples/4), 1)
+// wanted is how many more writes a name needs, roughly, on n cores of which
+// `unheard` did not answer yet, with random ports: the quarter of what is
+// expected, so that little is sent too much.
+func wanted(o *verdict.Odds, n, unheard int, maxError float64) int {
+	left := math.Log(math.Min(o.ErrorOdds(), 1)/maxError) / perFast
+	return max(nextRound(n, unheard), int(float64(n)*math.Ceil(left)/4), 1)
 }
 
 // findThreshold looks for the widest gap between two populations of clicks:

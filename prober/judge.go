@@ -27,25 +27,17 @@ func (p *pool) result(maxErrors float64) Run {
 
 // coverage says whether every core answered.
 func (p *pool) coverage(r *Run) verdict.Verdict {
-	v := verdict.Verdict{Name: verdict.Coverage, State: verdict.Pass, Figures: map[string]float64{
-		"cores": float64(len(r.Cores)), "missing": float64(len(r.Missing)), "miss_chance": r.MissChance}}
-	switch {
-	case p.ok == 0:
-		v.State, v.Line = verdict.Incomplete, "INCOMPLETE: no core answered"
-	case len(r.Missing) > 0:
-		v.State = verdict.Incomplete
-		v.Line = fmt.Sprintf("INCOMPLETE: %s of %d did not answer in %d requests (a core with an equal share is missed with a chance of %.2g)",
-			Cores(r.Missing), len(r.Cores), p.ok, r.MissChance)
-		if len(p.hits) == 1 && p.ok >= 20 {
-			v.Causes = append(v.Causes, "all connections reached one core: where the disaggregator hashes the source address only, one client address reaches one core only; ask from more addresses (--bind)")
-		}
-		if f := p.connectionFailures(); f > 0 {
-			v.Causes = append(v.Causes, fmt.Sprintf("%d connections failed: they may have been for %s, which would be down", f, Cores(r.Missing)))
-		}
-	case p.cores == 0:
-		v.Line = fmt.Sprintf("OK: %d cores answered; the dataplane does not say how many there are, one more would be missed with a chance of %.2g", len(p.hits), r.MissChance)
-	default:
-		v.Line = fmt.Sprintf("OK: all %d cores answered", len(r.Cores))
+	heard := make([]timingstats.CoreID, 0, len(p.hits))
+	for c := range p.hits {
+		heard = append(heard, c)
+	}
+	v := verdict.JudgeCoverage(heard, verdict.CoverageOptions{Expected: r.Cores, Requests: p.ok}).Verdict
+	v.Figures["miss_chance"] = r.MissChance
+	if len(heard) > 0 && (len(r.Missing) > 0 || p.cores == 0) {
+		v.Line += fmt.Sprintf("; a core with an equal share is missed with a chance of %.2g", r.MissChance)
+	}
+	if f := p.connectionFailures(); f > 0 && len(r.Missing) > 0 && p.ok > 0 {
+		v.Causes = append([]string{fmt.Sprintf("%d connections failed: they may have been for %s, which would be down.", f, Cores(r.Missing))}, v.Causes...)
 	}
 	return v
 }
@@ -58,35 +50,29 @@ func (p *pool) connectionFailures() int64 {
 // errorsVerdict judges the share of failed requests. While a core is
 // unreached, failed connections are the sign of that and judged there.
 func (p *pool) errorsVerdict(r *Run, maxErrors float64) verdict.Verdict {
-	most := or(maxErrors, 0.01)
-	most = max(most, 0)
-	sent := p.sent - p.errs[target.ClassCanceled].Count
-	failed := sent - p.ok
-	share := 0.0
-	if sent > 0 {
-		share = float64(failed) / float64(sent)
-	}
-	v := verdict.Verdict{Name: verdict.Errors, State: verdict.Pass,
-		Line:    fmt.Sprintf("OK: %d of %d requests failed", failed, sent),
-		Figures: map[string]float64{"sent": float64(sent), "failed": float64(failed), "share": share}}
-	if share <= most {
-		return v
-	}
-	var classes []string
+	in := verdict.ErrorsInput{Sent: p.sent, Classes: make(map[string]int64), First: make(map[string]string), MaxShare: maxErrors}
+	failed := int64(0)
 	for _, e := range r.Accounting.Errors {
-		classes = append(classes, fmt.Sprintf("%d %s", e.Count, e.Class))
+		in.Classes[e.Class.String()], in.First[e.Class.String()] = e.Count, e.Example
+		if e.Class != target.ClassCanceled {
+			failed += e.Count
+		}
 	}
-	v.State = verdict.Fail
-	v.Line = fmt.Sprintf("ERRORS: %d of %d requests failed (%s)", failed, sent, strings.Join(classes, ", "))
-	if p.ok == 0 || len(r.Missing) > 0 && failed == p.connectionFailures() {
-		v.State, v.Line = verdict.NotJudged, "not judged: "+v.Line[len("ERRORS: "):]+"; coverage comes first"
+	v := verdict.JudgeErrors(in)
+	if v.State == verdict.Fail && len(r.Missing) > 0 && failed == p.connectionFailures() {
+		v.State = verdict.NotJudged
+		v.Line = "not judged: coverage comes first; " + strings.TrimPrefix(v.Line, "ERRORS: ")
 	}
 	return v
 }
 
 // uniformity judges the connections' spread over the cores.
 func (p *pool) uniformity() verdict.Verdict {
-	return verdict.Verdict{Name: verdict.Uniformity}
+	var counts []verdict.CoreCount
+	for _, h := range p.coreHits() {
+		counts = append(counts, verdict.CoreCount{Core: h.Core, Count: h.Hits})
+	}
+	return verdict.JudgeUniformity(counts, p.missing()).Verdict
 }
 
 // namesVerdict judges the names by their doubts.

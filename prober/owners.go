@@ -2,18 +2,9 @@ package prober
 
 import (
 	"fmt"
-	"slices"
 
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
-)
-
-// The outcomes of a name.
-const (
-	OutcomeOwner      = "owner"      // one core owns it
-	OutcomeNone       = "no owner"   // every core's writes are slow
-	OutcomeAmbiguous  = "ambiguous"  // several cores' writes are mostly fast
-	OutcomeIncomplete = "incomplete" // a core unheard, or too few requests
 )
 
 // result writes everything out and judges it.
@@ -49,76 +40,40 @@ func (r *probing) result() *ProbeResult {
 // nameResult writes one name out.
 func (r *probing) nameResult(i int) NameResult {
 	s := &r.names[i]
-	b := believe(s.cores)
-	n := NameResult{Name: r.cfg.Names[i], Requests: s.sent, Entries: s.entries, Odds: b.odds, Outcome: OutcomeIncomplete}
-	if want, ok := r.cfg.Expect[n.Name]; ok {
-		n.Expected = &want
+	rep := s.odds.Report()
+	n := NameResult{
+		Name: rep.Subtable, Outcome: string(rep.Outcome), State: rep.State, Owner: rep.Owner, Odds: rep.ErrorOdds,
+		Expected: rep.Wanted, Requests: s.sent, Entries: s.entries, Line: rep.Line,
 	}
-	order := make([]int, len(s.cores))
-	for k := range order {
-		order[k] = k
-	}
-	slices.SortFunc(order, func(a, b int) int { return r.ids[a].Compare(r.ids[b]) })
-	for _, k := range order {
-		t := &s.cores[k]
-		if t.n == 0 {
+	for k := range rep.Cores {
+		c := &rep.Cores[k]
+		if c.Hits == 0 {
 			continue
 		}
-		n.Cores = append(n.Cores, CoreProbe{
-			Core: r.ids[k], Hits: t.n, Owner: t.fast, NonOwner: t.n - t.fast, TaggedOwner: t.tagged,
-			Min: t.min, Avg: timingstats.Average(float64(t.sum) / float64(t.n)), Max: t.max,
-		})
-	}
-	unheard := []timingstats.CoreID{}
-	for k, c := range r.ids {
-		if k >= len(s.cores) || s.cores[k].n == 0 {
-			unheard = append(unheard, c)
+		n.Cores = append(n.Cores, CoreProbe{Core: c.Core, Hits: c.Hits, Owner: c.Fast, NonOwner: c.Slow, TaggedOwner: c.Owner,
+			Min: c.MinClicks, Avg: float64(c.AvgClicks), Max: c.MaxClicks})
+		if c.Posterior > 0.5 {
+			n.Likely = &c.Core
 		}
 	}
-	slices.SortFunc(unheard, timingstats.CoreID.Compare)
-	likely := ""
-	if b.best >= 0 && len(s.cores) > 0 {
-		t := &s.cores[b.best]
-		likely = fmt.Sprintf("TMM %s (avg %.1f clicks, tagged OWNER %d times)", r.ids[b.best], float64(t.sum)/float64(t.n), t.tagged)
+	if r.pool.cores == 0 && rep.Outcome == verdict.OutcomeOwner && r.unheard(s) > 0 {
+		n.Outcome, n.State, n.Owner = string(verdict.OutcomeIncomplete), verdict.Incomplete, nil
+		n.Line = fmt.Sprintf("INCOMPLETE: the dataplane does not say how many cores it has, and %d requests are too few to be sure of all", r.ok)
 	}
-	switch {
-	case len(unheard) > 0:
-		n.Line = fmt.Sprintf("INCOMPLETE: %s not heard about subtable '%s'", Cores(unheard), n.Name)
-		if likely != "" && b.odds < r.cfg.MaxError && !b.unsure {
-			n.Line += "; likely owner of those heard: " + likely
-		}
-	case b.rivals != nil:
-		var rivals []timingstats.CoreID
-		for _, k := range b.rivals {
-			rivals = append(rivals, r.ids[k])
-		}
-		slices.SortFunc(rivals, timingstats.CoreID.Compare)
-		n.Outcome = OutcomeAmbiguous
-		n.Line = fmt.Sprintf("AMBIGUOUS: subtable '%s' is mostly fast on %s", n.Name, Cores(rivals))
-	case b.odds >= r.cfg.MaxError || b.unsure:
-		n.Line = fmt.Sprintf("INCOMPLETE: subtable '%s' is undecided after %d requests (model odds %.2g)", n.Name, s.sent, b.odds)
-		if likely != "" {
-			n.Line += "; likeliest is " + likely
-		}
-	case b.best < 0:
-		n.Outcome = OutcomeNone
-		n.Line = fmt.Sprintf("NO OWNER: subtable '%s' is slow on every core", n.Name)
-	default:
-		owner := r.ids[b.best]
-		n.Outcome, n.Owner = OutcomeOwner, &owner
-		n.Line = fmt.Sprintf("Likely owner of subtable '%s': %s", n.Name, likely)
+	if n.Owner == nil && n.Likely != nil && rep.Outcome == verdict.OutcomeIncomplete {
+		n.Line += fmt.Sprintf("; likeliest owner TMM %s", n.Likely)
 	}
 	return n
 }
 
 // ownership judges all names together.
 func (res *ProbeResult) ownership() verdict.Verdict {
-	count := make(map[string]int)
+	count := make(map[verdict.Outcome]int)
 	var missed, none []NameResult
 	expected := 0
 	for _, n := range res.Names {
-		count[n.Outcome]++
-		if n.Outcome == OutcomeNone {
+		count[verdict.Outcome(n.Outcome)]++
+		if n.Outcome == string(verdict.OutcomeNoOwner) {
 			none = append(none, n)
 		}
 		if n.Expected != nil {
@@ -129,14 +84,14 @@ func (res *ProbeResult) ownership() verdict.Verdict {
 		}
 	}
 	v := verdict.Verdict{Name: verdict.Ownership, State: verdict.Pass, Figures: map[string]float64{
-		"names": float64(len(res.Names)), "owned": float64(count[OutcomeOwner]), "no_owner": float64(count[OutcomeNone]),
-		"ambiguous": float64(count[OutcomeAmbiguous]), "incomplete": float64(count[OutcomeIncomplete]),
+		"names": float64(len(res.Names)), "owned": float64(count[verdict.OutcomeOwner]), "no_owner": float64(count[verdict.OutcomeNoOwner]),
+		"ambiguous": float64(count[verdict.OutcomeAmbiguous]), "incomplete": float64(count[verdict.OutcomeIncomplete]),
 		"expected": float64(expected), "expected_missed": float64(len(missed))}}
 	switch {
 	case len(res.Names) == 0:
 		v.State, v.Line = verdict.NotJudged, "not judged: nothing was asked"
 	case len(res.Missing) > 0:
-		v.State, v.Line = verdict.NotJudged, "not judged: "+Cores(res.Missing)+" unreached"
+		return verdict.NotJudgedOwnership(res.Missing)
 	case len(missed) > 0:
 		v.State = verdict.Fail
 		v.Line = fmt.Sprintf("WRONG OWNER: %s", examples(missed, func(n NameResult) string {
@@ -146,12 +101,12 @@ func (res *ProbeResult) ownership() verdict.Verdict {
 		v.State = verdict.Fail
 		v.Line = fmt.Sprintf("NO OWNER: %d of %d names are slow on every core (%s)", len(none), len(res.Names),
 			examples(none, func(n NameResult) string { return "'" + n.Name + "'" }))
-	case count[OutcomeAmbiguous] > 0:
+	case count[verdict.OutcomeAmbiguous] > 0:
 		v.State = verdict.Incomplete
-		v.Line = fmt.Sprintf("AMBIGUOUS: %d of %d names are mostly fast on several cores", count[OutcomeAmbiguous], len(res.Names))
-	case count[OutcomeIncomplete] > 0:
+		v.Line = fmt.Sprintf("AMBIGUOUS: %d of %d names are mostly fast on several cores", count[verdict.OutcomeAmbiguous], len(res.Names))
+	case count[verdict.OutcomeIncomplete] > 0:
 		v.State = verdict.Incomplete
-		v.Line = fmt.Sprintf("INCOMPLETE: %d of %d names are undecided", count[OutcomeIncomplete], len(res.Names))
+		v.Line = fmt.Sprintf("INCOMPLETE: %d of %d names are undecided", count[verdict.OutcomeIncomplete], len(res.Names))
 	case len(res.Names) == 1:
 		n := &res.Names[0]
 		v.Line = fmt.Sprintf("OWNER TMM %s: subtable '%s' (model odds of error %.2g, %d requests)", n.Owner, n.Name, n.Odds, n.Requests)

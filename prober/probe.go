@@ -3,11 +3,11 @@ package prober
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 
 	"tbl/target"
 	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 // ProbeConfig configures Probe.
@@ -69,20 +69,27 @@ type ProbeResult struct {
 // NameResult is what was found about one name.
 type NameResult struct {
 	Name string `json:"name"`
-	// Outcome is "owner", "no owner", "ambiguous" or "incomplete".
-	Outcome string `json:"outcome"`
-	// Owner is the owning core, nil unless Outcome is "owner".
-	Owner *timingstats.CoreID `json:"owner,omitempty"`
-	// Odds are the model odds that Outcome names the wrong owner.
+	// Outcome is one of verdict's outcomes: OWNER, NO OWNER, AMBIGUOUS (several
+	// cores are mostly fast) or INCOMPLETE.
+	Outcome string        `json:"outcome"`
+	State   verdict.State `json:"state"`
+	// Owner is the owning core, nil unless Outcome is OWNER. Likely is the
+	// likeliest core whatever the Outcome, nil when none is.
+	Owner  *timingstats.CoreID `json:"owner,omitempty"`
+	Likely *timingstats.CoreID `json:"likely,omitempty"`
+	// Odds are the model odds that the likeliest answer is wrong.
 	Odds float64 `json:"model_odds_of_error"`
 	// Expected is the owner that was expected, nil when none was.
 	Expected *timingstats.CoreID `json:"expected,omitempty"`
-	Requests int                 `json:"requests"`
+	// Requests is the number sent for this name, answered or not.
+	Requests int `json:"requests"`
 	// Cores are those that answered for this name, in order.
 	Cores []CoreProbe `json:"cores"`
-	// Entries is the most that an answer said the subtable holds.
-	Entries int64  `json:"entries"`
-	Line    string `json:"line"`
+	// Entries is the most that an answer said the subtable holds, the probe's
+	// own included.
+	Entries int64 `json:"entries"`
+	// Line is the judgement in one line.
+	Line string `json:"line"`
 }
 
 // CoreProbe is one core's timed writes into one name.
@@ -91,12 +98,12 @@ type CoreProbe struct {
 	Hits int64              `json:"hits"`
 	// Owner and NonOwner count by the threshold; TaggedOwner by the tag that
 	// came with the answer.
-	Owner       int64               `json:"owner"`
-	NonOwner    int64               `json:"non_owner"`
-	TaggedOwner int64               `json:"tagged_owner"`
-	Min         int64               `json:"min_clicks"`
-	Avg         timingstats.Average `json:"avg_clicks"`
-	Max         int64               `json:"max_clicks"`
+	Owner       int64   `json:"owner"`
+	NonOwner    int64   `json:"non_owner"`
+	TaggedOwner int64   `json:"tagged_owner"`
+	Min         int64   `json:"min_clicks"`
+	Avg         float64 `json:"avg_clicks"`
+	Max         int64   `json:"max_clicks"`
 }
 
 // CoreHits is how many requests a core answered.
@@ -120,7 +127,7 @@ func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResul
 	}
 	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
 	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed"}
-	r.cfg.MaxError = or(cfg.MaxError, 1e-6)
+	r.cfg.MaxError = or(cfg.MaxError, verdict.DefaultOddsError)
 	p.progress.Names.Store(int64(len(cfg.Names)))
 	if p.count(ctx) {
 		r.run(ctx)
@@ -168,18 +175,18 @@ type probing struct {
 
 // nameState is what is known of one name.
 type nameState struct {
-	cores   []tally
-	samples []sample
+	odds    *verdict.Odds
+	samples []sample // kept only while the threshold may change
 	sent    int
 	entries int64
+	heard   []bool // by place of the core
 	done    bool
-	belief  belief
 }
 
 // sample is one timed write.
 type sample struct {
 	core   uint16
-	tagged bool
+	tag    timingstats.Tag
 	clicks int64
 }
 
@@ -208,6 +215,7 @@ func (r *probing) run(ctx context.Context) {
 	todo := make([]int, len(r.names))
 	for i := range todo {
 		todo[i] = i
+		r.names[i].odds = r.newOdds(i)
 	}
 	batch := max(4096, 8*r.workers)
 	ask := func(j *job, req *target.Request) {
@@ -257,7 +265,7 @@ func (r *probing) next(i int) int {
 	if r.cfg.Exhaust {
 		return min(left, 1024)
 	}
-	return min(left, s.belief.wanted(len(r.ids), r.unheard(s), r.cfg.MaxError))
+	return min(left, wanted(s.odds, len(r.ids), r.unheard(s), r.cfg.MaxError))
 }
 
 func (r *probing) merge(j *job) {
@@ -266,14 +274,28 @@ func (r *probing) merge(j *job) {
 	}
 	s := &r.names[j.name]
 	k := r.index[j.core]
-	for len(s.cores) <= k {
-		s.cores = append(s.cores, tally{})
+	if len(s.heard) <= k {
+		s.heard = append(s.heard, make([]bool, len(r.ids)-len(s.heard))...)
 	}
-	s.cores[k].add(j.clicks, j.clicks < r.threshold, j.local)
+	s.heard[k] = true
+	tag := timingstats.Slow
+	if j.local {
+		tag = timingstats.Fast
+	}
+	s.odds.Add(j.core, j.clicks, tag)
 	s.entries = max(s.entries, j.n)
 	if r.cfg.AutoThreshold {
-		s.samples = append(s.samples, sample{core: uint16(k), clicks: j.clicks, tagged: j.local})
+		s.samples = append(s.samples, sample{core: uint16(k), clicks: j.clicks, tag: tag})
 	}
+}
+
+// newOdds is a name without evidence.
+func (r *probing) newOdds(i int) *verdict.Odds {
+	cfg := verdict.OwnershipConfig{Subtable: r.cfg.Names[i], Expected: r.ids, Threshold: r.threshold, Error: r.cfg.MaxError}
+	if want, ok := r.cfg.Expect[cfg.Subtable]; ok {
+		cfg.Want = &want
+	}
+	return verdict.NewOdds(cfg)
 }
 
 // meet takes over a core that the dataplane's count did not announce.
@@ -286,10 +308,10 @@ func (r *probing) meet(c timingstats.CoreID) {
 // dataplane that doesn't count its cores may have one more than was heard,
 // until its chance to stay unheard is small.
 func (r *probing) unheard(s *nameState) int {
-	n := len(r.ids) - len(s.cores)
-	for i := range s.cores {
-		if s.cores[i].n == 0 {
-			n++
+	n := len(r.ids)
+	for _, heard := range s.heard {
+		if heard {
+			n--
 		}
 	}
 	if r.pool.cores == 0 && missChance(len(r.ids)+1, r.ok) > 1e-4 {
@@ -304,35 +326,19 @@ func (r *probing) decided(i int) bool {
 	if s.done {
 		return true
 	}
-	s.belief = believe(s.cores)
-	if s.sent >= r.ceiling() {
-		s.done = true
-	}
-	if r.cfg.Exhaust {
+	s.done = s.sent >= r.ceiling()
+	if s.done || r.cfg.Exhaust {
 		return s.done
 	}
 	unheard := r.unheard(s)
-	if unheard > 0 && r.silent && len(r.ids) > 1 {
-		// Whoever stayed silent through a whole ceiling is not waited for again.
-		unheard -= len(r.missing())
+	if r.silent {
+		// Who stayed silent through a whole ceiling is not waited for again: the
+		// name stays incomplete, and is left when the others have said enough.
+		s.done = unheard <= len(r.missing()) && s.odds.ErrorOdds() < r.cfg.MaxError
+		return s.done
 	}
-	certain := s.belief.odds < r.cfg.MaxError && !s.belief.unsure
-	if unheard <= 0 && (certain || s.belief.rivals != nil && r.rivalsClear(s)) {
-		s.done = true
-	}
+	s.done = unheard == 0 && s.odds.Decided()
 	return s.done
-}
-
-// rivalsClear says that several cores are owners each for itself beyond the
-// odds asked for: more requests would not part them.
-func (r *probing) rivalsClear(s *nameState) bool {
-	clear := 0
-	for _, k := range s.belief.rivals {
-		if math.Exp(-s.cores[k].score())*float64(len(r.ids)) < r.cfg.MaxError {
-			clear++
-		}
-	}
-	return clear >= 2
 }
 
 // autoThreshold takes the threshold anew from all samples so far.
@@ -358,11 +364,10 @@ func (r *probing) autoThreshold() {
 	r.threshold = t
 	for i := range r.names {
 		s := &r.names[i]
-		clear(s.cores)
+		s.odds = r.newOdds(i)
 		for _, x := range s.samples {
-			s.cores[x.core].add(x.clicks, x.clicks < t, x.tagged)
+			s.odds.Add(r.ids[x.core], x.clicks, x.tag)
 		}
-		s.belief = believe(s.cores)
 	}
 }
 
@@ -374,8 +379,8 @@ const removeAtMost = 20_000
 func (r *probing) removeEntries(ctx context.Context) {
 	var jobs []job
 	for i := range r.names {
-		for k := range r.names[i].cores {
-			if r.names[i].cores[k].n > 0 {
+		for k, heard := range r.names[i].heard {
+			if heard {
 				jobs = append(jobs, job{name: i, owner: k})
 			}
 		}

@@ -1,0 +1,311 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tbl/target"
+)
+
+// closeWait is how long the server's close is waited for after the answer.
+// With Connection: close it comes right behind it.
+const closeWait = 50 * time.Millisecond
+
+// openSkips is how many requests don't wait for the server's close after it
+// failed to come once.
+const openSkips = 1024
+
+// pconn is a connection of the portable path with its buffers.
+type pconn struct {
+	net  net.Conn
+	tcp  *net.TCPConn
+	resp response
+	head []byte
+}
+
+// idlePool holds kept connections and spare buffers.
+type idlePool struct {
+	mu     sync.Mutex
+	conns  []*pconn // alive, last used last
+	spare  sync.Pool
+	skips  atomic.Int64 // requests yet that need not wait for the server's close
+	closed bool
+}
+
+func (p *idlePool) take() *pconn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.conns); n > 0 {
+		c := p.conns[n-1]
+		p.conns = p.conns[:n-1]
+		return c
+	}
+	return nil
+}
+
+func (p *idlePool) put(c *pconn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		c.net.Close()
+		return
+	}
+	p.conns = append(p.conns, c)
+}
+
+func (p *idlePool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, c := range p.conns {
+		c.net.Close()
+	}
+	p.conns = nil
+}
+
+// portable is Do over the net package.
+func (r *Remote) portable(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	start := time.Now()
+	var deadline time.Time
+	if d := r.timeout(req); d > 0 {
+		deadline = start.Add(d)
+	}
+	chosen := req.Conn.Src.Port() != 0
+	var c *pconn
+	if r.cfg.KeepAlive && !chosen {
+		c = r.takeAlive()
+	}
+	if c == nil {
+		var at phase
+		var err error
+		if c, at, err = r.connect(ctx, req, deadline); err != nil {
+			ans.Timing.Total = time.Since(start)
+			return classify(ctx, at, chosen, err)
+		}
+		ans.Timing.Connect = time.Since(start)
+	}
+	_ = c.net.SetDeadline(deadline) // fails on a closed connection only, and so does what follows
+	stop := context.AfterFunc(ctx, func() { _ = c.net.SetDeadline(time.Unix(1, 0)) })
+	at, eof, err := r.exchange(c, req, ans, start)
+	ans.Timing.Total = time.Since(start)
+	if err == nil {
+		err = c.resp.fill(req, ans)
+	} else {
+		err = classify(ctx, at, chosen, err)
+	}
+	if stop() && err == nil && !eof && r.cfg.KeepAlive && !c.resp.closes {
+		r.idle.put(c)
+		return nil
+	}
+	ans.Timing.ServerClosed = r.finish(c, eof, err == nil)
+	r.idle.spare.Put(c)
+	return err
+}
+
+// takeAlive returns a kept connection that the server has not closed.
+func (r *Remote) takeAlive() *pconn {
+	for {
+		c := r.idle.take()
+		if c == nil || quiet(c.tcp) {
+			return c
+		}
+		c.net.Close()
+	}
+}
+
+// connect opens a connection, with its TLS session where one is needed.
+func (r *Remote) connect(ctx context.Context, req *target.Request, deadline time.Time) (*pconn, phase, error) {
+	if !deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	tcp, err := r.dial(ctx, req.Conn.Src)
+	if err != nil {
+		return nil, connecting, err
+	}
+	r.opened.Add(1)
+	c, _ := r.idle.spare.Get().(*pconn)
+	if c == nil {
+		c = new(pconn)
+	}
+	c.net, c.tcp = tcp, tcp
+	if r.tls != nil {
+		session := tls.Client(tcp, r.tls)
+		if err := session.HandshakeContext(ctx); err != nil {
+			tcp.Close()
+			return nil, shaking, err
+		}
+		c.net = session
+	}
+	return c, sending, nil
+}
+
+// dial connects to the address in use, or to the first of the host's that
+// accepts.
+func (r *Remote) dial(ctx context.Context, src netip.AddrPort) (*net.TCPConn, error) {
+	addrs, err := r.destinations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, dst := range addrs {
+		local := r.source(src, dst)
+		d := net.Dialer{KeepAlive: -1, ControlContext: dialControl(local)}
+		var c *net.TCPConn
+		if c, err = d.DialTCP(ctx, "tcp", local, dst); err == nil {
+			r.addrs.keep(dst)
+			return c, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (r *Remote) destinations(ctx context.Context) ([]netip.AddrPort, error) {
+	if a, ok := r.addrs.known(); ok {
+		return []netip.AddrPort{a}, nil
+	}
+	return r.addrs.lookup(ctx)
+}
+
+// source is the local address of the next connection: the caller's choice
+// first, then the bound addresses in turn; the zero value is the system's.
+func (r *Remote) source(src, dst netip.AddrPort) netip.AddrPort {
+	addr := src.Addr()
+	if (!addr.IsValid() || addr.IsUnspecified()) && len(r.cfg.Binds) > 0 {
+		addr = r.cfg.Binds[int((r.nextBind.Add(1)-1)%uint64(len(r.cfg.Binds)))]
+	}
+	switch {
+	case addr.IsValid() && !addr.IsUnspecified():
+		return netip.AddrPortFrom(addr.Unmap(), src.Port())
+	case src.Port() == 0:
+		return netip.AddrPort{}
+	case dst.Addr().Is4():
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), src.Port())
+	}
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), src.Port())
+}
+
+// exchange sends req and reads the answer into c.resp. eof says that the
+// server's close was seen.
+func (r *Remote) exchange(c *pconn, req *target.Request, ans *target.Answer, start time.Time) (at phase, eof bool, err error) {
+	c.resp.reset()
+	c.resp.max = r.cfg.MaxAnswer
+	c.head = r.appendRequest(c.head[:0], req)
+	sendErr := c.send(body(req))
+	// A server may refuse and close before it has read everything: its answer
+	// says more than the failed write.
+	for first := true; ; first = false {
+		if err := c.resp.room(); err != nil {
+			return receiving, eof, err
+		}
+		n, err := c.net.Read(c.resp.buf[len(c.resp.buf):cap(c.resp.buf)])
+		if n > 0 && first {
+			ans.Timing.FirstByte = time.Since(start)
+		}
+		c.resp.buf = c.resp.buf[:len(c.resp.buf)+n]
+		eof = err == io.EOF
+		if err != nil && !eof {
+			// What was read before the failure may be the whole answer.
+			if done, _ := c.resp.step(false); done && n > 0 {
+				return receiving, false, nil
+			}
+			if sendErr != nil {
+				return sending, false, sendErr
+			}
+			return receiving, false, err
+		}
+		done, stepErr := c.resp.step(eof)
+		if stepErr != nil && sendErr != nil {
+			return sending, eof, sendErr
+		}
+		if done || stepErr != nil {
+			return receiving, eof, stepErr
+		}
+	}
+}
+
+// send writes the head and the body.
+func (c *pconn) send(body []byte) error {
+	if len(body) == 0 {
+		_, err := c.net.Write(c.head)
+		return err
+	}
+	parts := net.Buffers{c.head, body}
+	_, err := parts.WriteTo(c.net)
+	return err
+}
+
+// minRead is the least room for a read.
+const minRead = 2 << 10
+
+// room makes space for a read: a little at first, then twice as much.
+func (p *response) room() error {
+	if cap(p.buf)-len(p.buf) >= minRead {
+		return nil
+	}
+	if int64(len(p.buf)) > p.max+maxHead+p.max/8 {
+		return errTooLarge
+	}
+	grown := make([]byte, len(p.buf), max(2*minRead, 2*cap(p.buf)))
+	copy(grown, p.buf)
+	p.buf = grown
+	return nil
+}
+
+// maxSpare is the largest buffer that is kept for the next request.
+const maxSpare = 32 << 10
+
+// finish ends the connection: after a whole answer orderly, and behind the
+// server's own close where one is coming. It reports whether that came first.
+func (r *Remote) finish(c *pconn, eof, whole bool) (serverClosed bool) {
+	if whole && !eof && !r.cfg.LingerReset {
+		eof = r.awaitClose(c)
+	}
+	if r.cfg.LingerReset {
+		_ = c.tcp.SetLinger(0) // failing, the close is an orderly one
+		c.tcp.Close()
+	} else {
+		c.net.Close()
+	}
+	c.net, c.tcp = nil, nil
+	if cap(c.resp.buf) > maxSpare {
+		c.resp.buf = nil
+	}
+	if cap(c.head) > maxSpare {
+		c.head = nil
+	}
+	return eof
+}
+
+// awaitClose waits a little for the server's close. A server that keeps its
+// connections open is found out once and then left alone for a while.
+func (r *Remote) awaitClose(c *pconn) bool {
+	if r.idle.skips.Load() > 0 {
+		r.idle.skips.Add(-1)
+		return false
+	}
+	if c.tcp.SetReadDeadline(time.Now().Add(closeWait)) != nil {
+		return false
+	}
+	if err := c.resp.room(); err != nil {
+		return false
+	}
+	tail := c.resp.buf[len(c.resp.buf):cap(c.resp.buf)]
+	_, err := c.tcp.Read(tail)
+	if err == io.EOF {
+		return true
+	}
+	if err != nil {
+		r.idle.skips.Store(openSkips)
+	}
+	return false
+}

@@ -59,11 +59,17 @@ const (
 type pin struct {
 	id         TxID
 	node       unique.Handle[string] // zero: not pinned
-	deadline   int64                 // ns since the store's base
+	deadline   int64                 // ns since the store's base; 0: the record is free
 	next, prev uint32
-	seq        uint32 // tells this claim of a node from the transaction's other ones
+	seq        uint32 // tells this claim of a node from all others of its part
 	held       int16  // invocations under way on this claim
 	firm       bool   // some invocation has reached the node, or counts as if
+}
+
+// claim is an invocation's hold on a pin, from before it is sent until its
+// outcome is known.
+type claim struct {
+	slot, seq uint32 // the record's number, and which of its claims
 }
 
 // NewPins makes an empty store.
@@ -144,7 +150,7 @@ func (s *pinShard) get(id TxID) *pin {
 }
 
 // add makes a record at the young end of the list.
-func (s *pinShard) add(id TxID, deadline int64) *pin {
+func (s *pinShard) add(id TxID, deadline int64) uint32 {
 	if s.free == 0 {
 		first := uint32(len(s.chunks)*pinChunk) + 1
 		s.chunks = append(s.chunks, new([pinChunk]pin))
@@ -164,7 +170,7 @@ func (s *pinShard) add(id TxID, deadline int64) *pin {
 	}
 	s.tail = i
 	s.index[id] = i
-	return e
+	return i
 }
 
 // drop frees record i.
@@ -194,24 +200,19 @@ func (s *pinShard) expire(now int64, n int) {
 
 // claim decides where an invocation of tx goes, and holds that decision until
 // settle: the pin if there is one, else what the proxy's base policy picks.
-// now is the time since the store's base. The sequence number identifies the
-// claim.
-func (p *Pins) claim(x *Proxy, tx *Tx, now int64) (*member, uint32, error) {
+// now is the time since the store's base.
+func (p *Pins) claim(x *Proxy, tx *Tx, now int64) (*member, claim, error) {
 	s := p.shard(tx.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.get(tx.id)
-	if e == nil {
-		var err error
-		if e, err = p.record(s, tx, now); err != nil {
-			return nil, 0, err
-		}
-	} else if tx.first.Load() != p && !tx.attached(p) && !tx.attach(p) {
-		return nil, 0, ErrTransactionEnded
+	i, err := p.record(s, tx, now)
+	if err != nil {
+		return nil, claim{}, err
 	}
+	e := s.at(i)
 	if e.deadline <= now && p.ttl > 0 {
-		s.drop(s.index[tx.id])
-		return nil, 0, ErrTransactionEnded
+		s.drop(i)
+		return nil, claim{}, ErrTransactionEnded
 	}
 	// Read under the lock: whoever released a failed node's pin had taken the
 	// node out of the list before.
@@ -221,52 +222,72 @@ func (p *Pins) claim(x *Proxy, tx *Tx, now int64) (*member, uint32, error) {
 	if pinned {
 		if m = list.find(e.node); m != nil {
 			e.held++
-			return m, e.seq, nil
+			return m, claim{i, e.seq}, nil
 		}
 		if x.gone == Refuse {
-			return nil, 0, ErrStickyTargetGone
+			return nil, claim{}, ErrStickyTargetGone
 		}
 	}
 	if m = x.pick(x, list); m == nil {
-		return nil, 0, ErrUnavailable
+		return nil, claim{}, ErrUnavailable
 	}
-	s.seq++
+	if s.seq++; s.seq == 0 {
+		s.seq = 1 // 0 marks a free record
+	}
 	e.node, e.seq, e.held = m.id, s.seq, 1
 	e.firm = pinned || x.mode == AtBegin
-	return m, e.seq, nil
+	return m, claim{i, e.seq}, nil
 }
 
-// record makes the record of a transaction that has none yet.
-func (p *Pins) record(s *pinShard, tx *Tx, now int64) (*pin, error) {
-	if tx.attached(p) {
-		return nil, ErrTransactionEnded // it had one
+// record finds the record of a transaction, and makes it when there never
+// was one.
+func (p *Pins) record(s *pinShard, tx *Tx, now int64) (uint32, error) {
+	mine := tx.first.Load() == p
+	if mine {
+		// The usual way, without a search: the record is where it was.
+		if i := tx.slot.Load(); i != 0 && s.at(i).id == tx.id && s.at(i).deadline != 0 {
+			return i, nil
+		}
+	}
+	if i, ok := s.index[tx.id]; ok {
+		if !mine && !tx.attached(p) && !tx.attach(p) {
+			return 0, ErrTransactionEnded
+		}
+		return i, nil
+	}
+	if mine || tx.attached(p) {
+		return 0, ErrTransactionEnded // it had one
 	}
 	deadline := int64(never)
 	if p.ttl > 0 {
-		deadline = now + p.ttl
+		deadline = max(now, 0) + p.ttl
 		s.expire(now, 2)
 	}
 	if len(s.index) >= int(p.limit) {
 		s.expire(now, len(s.index))
 		if len(s.index) >= int(p.limit) {
-			return nil, ErrTooManyTransactions
+			return 0, ErrTooManyTransactions
 		}
 	}
 	if !tx.attach(p) {
-		return nil, ErrTransactionEnded
+		return 0, ErrTransactionEnded
 	}
-	return s.add(tx.id, deadline), nil
+	i := s.add(tx.id, deadline)
+	if tx.first.Load() == p {
+		tx.slot.Store(i)
+	}
+	return i, nil
 }
 
 // settle ends a claim, and reports whether the invocation may fail over: it
 // was not done, no invocation of the transaction has reached a server, and
 // none is under way. The pin is then released.
-func (p *Pins) settle(id TxID, seq uint32, o outcome) bool {
+func (p *Pins) settle(id TxID, c claim, o outcome) bool {
 	s := p.shard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.get(id)
-	if e == nil || e.seq != seq {
+	e := s.at(c.slot)
+	if e.seq != c.seq {
 		return false // ended, or pinned anew, meanwhile
 	}
 	e.held--

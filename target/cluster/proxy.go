@@ -158,8 +158,8 @@ func (p *Proxy) Close() error {
 func (p *Proxy) Begin(ctx context.Context) (context.Context, *Tx) {
 	ctx, tx := Begin(ctx)
 	if p.pins != nil && p.mode == AtBegin {
-		if _, seq, err := p.pins.claim(p, tx, p.pins.now()); err == nil {
-			p.pins.settle(tx.id, seq, outcomeUnsent)
+		if _, c, err := p.pins.claim(p, tx, p.pins.now()); err == nil {
+			p.pins.settle(tx.id, c, outcomeUnsent)
 		}
 	}
 	return ctx, tx
@@ -246,8 +246,8 @@ func (p *Proxy) Invoke(ctx context.Context, req *target.Request, ans *target.Ans
 
 // hold is what an invocation holds of its node until settle.
 type hold struct {
-	seq     uint32 // the claim in the pin store
-	counted bool   // in the member's load
+	claim        // of the pin, in a transaction
+	counted bool // in the member's load
 }
 
 // choose picks the node of one attempt. tx is nil outside transactions; now
@@ -261,7 +261,7 @@ func (p *Proxy) choose(tx *Tx, now int64) (*member, hold, error) {
 		}
 	} else {
 		var err error
-		if m, h.seq, err = p.pins.claim(p, tx, now); err != nil {
+		if m, h.claim, err = p.pins.claim(p, tx, now); err != nil {
 			return nil, h, err
 		}
 	}
@@ -281,7 +281,7 @@ func (p *Proxy) settle(m *member, tx *Tx, h hold, o outcome) bool {
 	if tx == nil {
 		return o == outcomeNotDone
 	}
-	return p.pins.settle(tx.id, h.seq, o)
+	return p.pins.settle(tx.id, h.claim, o)
 }
 
 // unavailable is the error of an invocation that no node answered: cause,

@@ -42,6 +42,7 @@ func ParseTxID(s string) (TxID, error) {
 type Tx struct {
 	id    TxID
 	first atomic.Pointer[Pins] // the store that holds the pin; more than one is rare
+	slot  atomic.Uint32        // where first keeps it; 0: not known
 
 	mu    sync.Mutex
 	ended bool

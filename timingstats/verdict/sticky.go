@@ -54,24 +54,24 @@ func JudgeSticky(d StickyData) Verdict {
 			v.Line += ", e.g. " + strings.Join(d.Examples, ", ")
 		}
 		v.Causes = []string{
-			"the balancer takes no notice of the transaction: no cookie or stick table, or the client does not send the cookie back",
-			"the key of the stickiness changes within a transaction: a client address behind address translation, or a port",
-			"a node left, and its transactions were moved instead of refused",
+			"The balancer takes no notice of the transaction: no cookie or stick table, or the client does not send the cookie back.",
+			"The key of the stickiness changes within a transaction: a client address behind address translation, or a port.",
+			"A node left, and its transactions were moved instead of refused.",
 		}
 	case d.Unnamed > 0:
 		v.State = Incomplete
 		v.Line = fmt.Sprintf("INCOMPLETE: %s answers did not say which node served them%s", group(d.Unnamed), refused)
-		v.Causes = []string{"the nodes do not name themselves, or not where the name was looked for"}
+		v.Causes = []string{"The nodes do not name themselves, or not where the name was looked for."}
 	case d.Judged == 0:
 		v.State = Incomplete
 		v.Line = fmt.Sprintf("INCOMPLETE: no transaction had two served invocations%s", refused)
 	default:
 		v.State = Pass
-		v.Line = fmt.Sprintf("OK: %s transactions, each served by one node; %d nodes seen%s", group(d.Judged), d.Nodes, refused)
+		v.Line = fmt.Sprintf("OK: %s, each served by one node; %d nodes seen%s", plural(d.Judged, "transaction"), d.Nodes, refused)
 		if d.Nodes == 1 {
-			v.Line = fmt.Sprintf("OK: %s transactions, all served by the only node seen, which proves nothing about stickiness%s",
-				group(d.Judged), refused)
-			v.Causes = []string{"behind one node every transaction is on one node; repeat it with two nodes or more"}
+			v.Line = fmt.Sprintf("OK: %s, all served by the only node seen: one node proves nothing about stickiness%s",
+				plural(d.Judged, "transaction"), refused)
+			v.Causes = []string{"Behind one node every transaction is on one node: repeat it with two nodes or more."}
 		}
 	}
 	return v

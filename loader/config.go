@@ -18,6 +18,8 @@ var (
 	// ErrNoDataplane says that something answered, but no dataplane: a web
 	// server, say, that has a 200 for everything.
 	ErrNoDataplane = errors.New("no dataplane behind the target")
+	// ErrAllFailed says that a dataplane answers, but nothing ever succeeded.
+	ErrAllFailed = errors.New("every request failed")
 	// ErrNotCleared says that the reset between two runs did not reach every core.
 	ErrNotCleared = errors.New("reset between runs incomplete")
 	// ErrNotSteerable says that the source port does not decide the core as
@@ -267,8 +269,9 @@ type BulkConfig struct {
 	// ReuseBodies sends every worker's first body again and again: it measures
 	// the wire, and writes the same keys.
 	ReuseBodies bool
-	// Timeout is what a body may take, plus one second for each 100,000 keys
-	// or 4 MiB of it. 0: 5 s. In virtual time there is none.
+	// Timeout is what a post may take, plus one second for each 100,000 keys
+	// or 4 MiB of it. 0: as long as the target lets it. In virtual time there
+	// is none.
 	Timeout time.Duration
 	// Seed makes the UUIDs repeatable. 0: fresh ones, as in LoadConfig.
 	Seed uint64

@@ -1,28 +1,350 @@
 package loader
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
 
 	"tbl/target"
 )
+
+// load is a Load under way.
+type load struct {
+	cfg      *LoadConfig
+	tgt      target.Target
+	clock    target.Clock
+	col      *collector
+	workers  int
+	seed     uint64
+	repeat   bool // keys are a function of the seed
+	value    []byte
+	limit    int64 // requests of a run, 0: none
+	coverage bool
+	sched    schedule
+	steer    *steering // nil: the target picks ports
+
+	// of the current run
+	base  time.Time
+	next  atomic.Int64 // requests given out
+	ended atomic.Bool  // no more requests are given out
+	cut   atomic.Bool  // ctx ended the run
+	fatal atomic.Pointer[error]
+}
 
 // Load writes to tgt as cfg says, one write per connection.
 //
 // A run that was cut short by ctx returns its result, with Partial set, and a
 // nil error. Errors wrap ErrConfig (nothing was sent, no result),
-// ErrUnreachable, ErrNoDataplane, ErrNotCleared or ErrNotSteerable, or are the
-// source's own; all but the first come with the result of what was done.
+// ErrUnreachable, ErrNoDataplane, ErrAllFailed, ErrNotCleared or
+// ErrNotSteerable, or are the source's own; all but the first come with the
+// result of what was done.
 func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &LoadResult{Target: tgt.Name(), Mode: cfg.ModeOf()}, nil
+	l := &load{
+		cfg: &cfg, tgt: tgt, clock: tgt.Clock(), value: cfg.Value,
+		workers: orDefault(cfg.Workers, DefaultWorkers), limit: cfg.Count, sched: newSchedule(&cfg),
+	}
+	l.seed, l.repeat = effectiveSeed(cfg.Seed, l.clock)
+	if l.value == nil {
+		l.value = bytes.Repeat([]byte{'1'}, orDefault(cfg.ValueSize, DefaultValueSize))
+	}
+	known, err := preflight(ctx, tgt)
+	l.col = newCollector(cfg.Progress, tgt, known)
+	l.col.openLoop, l.col.warmup = cfg.openLoop(), cfg.Warmup
+	if cfg.ModeOf() == "coverage" {
+		l.coverage = true
+		l.limit = orDefault(cfg.MaxConnections, DefaultMaxConnections)
+		l.col.minWrites = orDefault(cfg.MinWritesPerCore, DefaultMinWritesPerCore)
+	}
+	if cfg.Progress != nil {
+		cfg.Progress.Total.Store(l.requested() * int64(max(1, cfg.Runs)))
+	}
+	if err == nil && (cfg.Steer || cfg.OnlyCore != nil) {
+		l.steer, err = learnPorts(ctx, tgt, known, l.workers, cfg.OnlyCore, l.seed)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			l.cut.Store(true)
+			err = nil
+		}
+		return l.result(), err
+	}
+	for run := range max(1, cfg.Runs) {
+		var deleted int64
+		if run > 0 {
+			if deleted, err = l.between(ctx); err != nil {
+				break
+			}
+		}
+		l.run(ctx)
+		l.col.endRun(deleted)
+		if p := l.fatal.Load(); p != nil {
+			err = *p
+		}
+		if err != nil || l.cut.Load() {
+			break
+		}
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		l.cut.Store(true)
+		err = nil
+	}
+	return l.result(), err
 }
 
-// Bulk posts batches of keys to tgt as cfg says. Its errors are as Load's.
-func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+// effectiveSeed is the seed to use, and whether what comes of it is to be
+// repeatable.
+func effectiveSeed(seed uint64, clock target.Clock) (uint64, bool) {
+	if seed != 0 || clock.Virtual() {
+		return seed, true
 	}
-	return &BulkResult{Target: tgt.Name()}, nil
+	return randomSeed(), false
+}
+
+// between pauses and resets before another run.
+func (l *load) between(ctx context.Context) (deleted int64, err error) {
+	if err := l.clock.Sleep(ctx, l.cfg.Pause); err != nil {
+		return 0, err
+	}
+	return resetAll(ctx, l.tgt, l.col.known, l.workers)
+}
+
+// requested is how many writes a run asks for, 0 where that isn't known.
+func (l *load) requested() int64 {
+	switch {
+	case l.coverage:
+		return 0
+	case l.cfg.Source != nil:
+		return l.cfg.SourceRows
+	case l.limit > 0:
+		return l.limit
+	}
+	total := l.sched.total()
+	if d := l.cfg.Duration; d > 0 && l.cfg.openLoop() {
+		if n := int64(l.sched.due(d)); total == 0 || n < total {
+			total = n
+		}
+	}
+	return total
+}
+
+func (l *load) run(ctx context.Context) {
+	l.next.Store(0)
+	l.ended.Store(false)
+	l.base = l.clock.Now()
+	l.col.beginRun()
+	if l.steer != nil {
+		l.steer.base = l.base
+	}
+	l.clock.Run(l.workers, func(i int) {
+		w := &loadWorker{load: l, keys: newKeyGen(l.cfg, l.seed, l.repeat)}
+		for w.one(ctx) {
+		}
+	})
+}
+
+// loadWorker is one worker's state; its buffers are used again and again.
+type loadWorker struct {
+	*load
+	keys    *keyGen
+	req     target.Request
+	ans     target.Answer
+	key     []byte
+	val     []byte
+	backoff time.Duration
+}
+
+func (l *load) now() time.Duration { return l.clock.Now().Sub(l.base) }
+
+// stop ends the run for all workers.
+func (l *load) stop(err error) {
+	if err != nil {
+		l.fatal.CompareAndSwap(nil, &err)
+	}
+	l.ended.Store(true)
+}
+
+// take gives out the next request's number and its scheduled moment, which it
+// waits for; false when there is none. In a closed loop due is -1.
+func (w *loadWorker) take(ctx context.Context) (n int64, due time.Duration, ok bool) {
+	if w.ended.Load() {
+		return 0, 0, false
+	}
+	if ctx.Err() != nil {
+		w.cut.Store(true)
+		w.stop(nil)
+		return 0, 0, false
+	}
+	d := w.cfg.Duration
+	if !w.col.openLoop {
+		if d > 0 && w.now() >= d {
+			return 0, 0, false
+		}
+		n = w.next.Add(1) - 1
+		return n, -1, w.limit == 0 || n < w.limit
+	}
+	n = w.next.Add(1) - 1
+	if w.limit > 0 && n >= w.limit {
+		return 0, 0, false
+	}
+	if due, ok = w.sched.at(n); !ok || d > 0 && due >= d {
+		return 0, 0, false
+	}
+	for wait := due - w.now(); wait > 0; wait = due - w.now() {
+		if w.clock.Sleep(ctx, wait) != nil {
+			w.cut.Store(true)
+			w.stop(nil)
+			return 0, 0, false
+		}
+	}
+	// What is late by now was still to be sent: only a stop by others isn't.
+	return n, due, !w.ended.Load()
+}
+
+// one writes once; false when there is nothing more to write.
+func (w *loadWorker) one(ctx context.Context) bool {
+	n, due, ok := w.take(ctx)
+	if !ok {
+		return false
+	}
+	if src := w.cfg.Source; src != nil {
+		var err error
+		if w.key, w.val, err = src.Next(w.key[:0], w.val[:0]); err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			w.stop(err)
+			return false
+		}
+		w.req.Value = w.val
+	} else {
+		w.key = w.keys.appendKey(w.key[:0], n)
+		w.req.Value = w.value
+	}
+	w.req.Op, w.req.Key = target.OpLoad, w.key
+
+	o := outcome{due: due, keys: 1}
+	for attempt := 0; ; attempt++ {
+		var port *port
+		if w.steer != nil {
+			if port, o.err = w.steer.pick(ctx); o.err != nil {
+				if ctx.Err() != nil {
+					w.cut.Store(true)
+					o.err = nil
+				}
+				w.stop(o.err) // nothing was sent
+				return false
+			}
+			w.req.Conn.Src = port.addr()
+		}
+		o.start = w.now()
+		o.err = w.tgt.Do(ctx, &w.req, &w.ans)
+		o.end = w.now()
+		if port != nil && w.steer.done(port, &w.ans, o.err) {
+			attempt-- // the port was not free: nothing was sent
+			continue
+		}
+		if o.err == nil || attempt >= w.cfg.Retries || !surelyNotArrived(o.err) || ctx.Err() != nil {
+			break
+		}
+		o.retries++
+		if w.clock.Sleep(ctx, retryPause<<min(attempt, 6)) != nil {
+			break
+		}
+	}
+	if due < 0 {
+		o.due = o.start
+	}
+	if o.err == nil && len(w.ans.Key) > 0 && !bytes.Equal(w.ans.Key, w.key) {
+		w.col.echo(w.key, w.ans.Key)
+	}
+	okN, failed := w.col.add(&o, &w.ans)
+	if o.err != nil {
+		w.failed(ctx, o.err, okN, failed)
+	} else {
+		w.backoff = 0
+		if w.coverage && w.col.coverage() {
+			w.stop(nil)
+			return false
+		}
+	}
+	return true
+}
+
+// retryPause is the pause before the first further attempt, doubled up to 64
+// times of it.
+const retryPause = 10 * time.Millisecond
+
+// failed ends a run in which nothing ever succeeded, and slows a closed loop
+// down while nobody listens: else it would burn its requests in the gap.
+func (w *loadWorker) failed(ctx context.Context, err error, ok, failed int64) {
+	if ok == 0 && failed >= int64(max(100, 2*w.workers)) {
+		w.stop(allFailed(failed, err))
+		return
+	}
+	if w.col.openLoop || target.ClassOf(err) != target.ClassRefused {
+		return
+	}
+	w.backoff = min(max(2*w.backoff, time.Millisecond), 100*time.Millisecond)
+	if w.clock.Sleep(ctx, w.backoff) != nil {
+		w.backoff = 0
+	}
+}
+
+// surelyNotArrived says that a request failed without effect on the server,
+// so that sending it again can't do it twice.
+func surelyNotArrived(err error) bool {
+	var e *target.Error
+	if !errors.As(err, &e) || e.Class == target.ClassClient || e.Class == target.ClassCanceled || e.Class == target.ClassClosed {
+		return false
+	}
+	switch e.Completion {
+	case target.CompletionUnsent, target.CompletionNotReached, target.CompletionNo:
+		return true
+	}
+	return false
+}
+
+// allFailed says what it means that the first n requests all failed, judged
+// by the latest failure.
+func allFailed(n int64, err error) error {
+	kind := ErrAllFailed
+	switch class := target.ClassOf(err); {
+	case unreached(class):
+		kind = ErrUnreachable
+	case class == target.ClassMalformed || target.Unsupported(err):
+		kind = ErrNoDataplane
+	}
+	return fmt.Errorf("%w: the first %d requests failed: %w", kind, n, err)
+}
+
+// preflightTries is how often a target is asked who it is before it counts as
+// unreachable. A refused connection counts at once.
+const preflightTries = 3
+
+// preflight asks how many cores there are; 0 where the dataplane doesn't say.
+func preflight(ctx context.Context, tgt target.Target) (cores int, err error) {
+	var ans target.Answer
+	for range preflightTries {
+		err = tgt.Do(ctx, &target.Request{Op: target.OpInfo}, &ans)
+		if err == nil {
+			return ans.Cores, nil
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if target.ClassOf(err) == target.ClassRefused {
+			break
+		}
+	}
+	if unreached(target.ClassOf(err)) {
+		return 0, fmt.Errorf("%w: %s: %w", ErrUnreachable, tgt.Name(), err)
+	}
+	return 0, fmt.Errorf("%w: %s: %w", ErrNoDataplane, tgt.Name(), err)
 }

@@ -26,7 +26,8 @@ type Accounting struct {
 	// Retries counts further attempts at requests that surely had not arrived;
 	// they are no part of Sent.
 	Retries int64 `json:"retries"`
-	// Connections is Sent plus Retries: each on a connection of its own.
+	// Connections is how many the target says it opened; 0 where it has none.
+	// With a fresh one per request it is not below OK.
 	Connections int64 `json:"connections"`
 	// ServerClosed and ClientClosed count who closed first, which is where
 	// TIME_WAIT piles up. Both are 0 where there are no connections.
@@ -34,21 +35,8 @@ type Accounting struct {
 	ClientClosed int64 `json:"client_closed"`
 }
 
-// Latency is a distribution of times. Percentiles are nearest-rank. All
-// figures are 0 when N is.
-type Latency struct {
-	N      int64   `json:"n"`
-	MinNS  int64   `json:"min_ns"`
-	P50NS  int64   `json:"p50_ns"`
-	AvgNS  float64 `json:"avg_ns"`
-	P90NS  int64   `json:"p90_ns"`
-	P95NS  int64   `json:"p95_ns"`
-	P99NS  int64   `json:"p99_ns"`
-	P999NS int64   `json:"p999_ns"`
-	MaxNS  int64   `json:"max_ns"`
-	// P99IsMax says that N is too small for a p99: it is only the maximum.
-	P99IsMax bool `json:"p99_is_max"`
-}
+// Latency is a distribution of times, in nanoseconds.
+type Latency = timingstats.LatencySummary
 
 // LoadCore is what one core did.
 type LoadCore struct {
@@ -57,24 +45,9 @@ type LoadCore struct {
 	Share  float64            `json:"share"` // of all writes, 0 to 1
 	// Response is from the scheduled moment (open loop), or the same as
 	// Service (closed loop).
-	Response Latency `json:"response"`
-	Service  Latency `json:"service"`
-}
-
-// Second is one interval of the series.
-type Second struct {
-	AtNS   int64        `json:"at_ns"` // its beginning, from the start of the measured part
-	OK     int64        `json:"ok"`
-	Errors int64        `json:"errors"`
-	P99NS  int64        `json:"p99_ns"` // of the response times of those that completed in it
-	Cores  []SecondCore `json:"cores"`
-}
-
-// SecondCore is one core's part of a Second.
-type SecondCore struct {
-	Core  timingstats.CoreID `json:"core"`
-	OK    int64              `json:"ok"`
-	P99NS int64              `json:"p99_ns"`
+	Response     Latency               `json:"response"`
+	Service      Latency               `json:"service"`
+	ResponseHist timingstats.Histogram `json:"response_hist"`
 }
 
 // RunSummary is one of several runs.
@@ -86,11 +59,10 @@ type RunSummary struct {
 	Writes     int64   `json:"writes"`
 	ElapsedNS  int64   `json:"elapsed_ns"`
 	WritesPerS float64 `json:"writes_per_s"`
-	// StdErrPerS is the standard error of WritesPerS, from the run's own
-	// intervals; 0 where it has too few.
-	StdErrPerS float64 `json:"stderr_per_s"`
 	// Deleted is what the reset before the run removed.
 	Deleted int64 `json:"deleted"`
+	// Series is the run second by second, from the end of its warm-up.
+	Series timingstats.SeriesSummary `json:"series"`
 }
 
 // LoadResult is what a Load did.
@@ -128,6 +100,9 @@ type LoadResult struct {
 
 	Response Latency `json:"response"`
 	Service  Latency `json:"service"`
+	// ResponseHist and ServiceHist are the same as histograms.
+	ResponseHist timingstats.Histogram `json:"response_hist"`
+	ServiceHist  timingstats.Histogram `json:"service_hist"`
 	// Connect and FirstByte are parts of Service; N is 0 where the target has
 	// no connections.
 	Connect   Latency `json:"connect"`
@@ -137,10 +112,9 @@ type LoadResult struct {
 	Cores      []LoadCore           `json:"cores"`
 	Missing    []timingstats.CoreID `json:"missing"`
 
-	SeriesIntervalNS int64        `json:"series_interval_ns"`
-	Series           []Second     `json:"series"`
-	Runs             []RunSummary `json:"runs,omitempty"` // more than one
-	Steering         *Steering    `json:"steering,omitempty"`
+	// Runs are the runs one by one: one unless several were asked for.
+	Runs     []RunSummary `json:"runs"`
+	Steering *Steering    `json:"steering,omitempty"`
 
 	Warnings []string          `json:"warnings"`
 	Verdicts []verdict.Verdict `json:"verdicts"`
@@ -174,8 +148,9 @@ type BulkCore struct {
 	MinClicks float64 `json:"min_clicks_per_write"`
 	AvgClicks float64 `json:"avg_clicks_per_write"`
 	MaxClicks float64 `json:"max_clicks_per_write"`
-	// Summary is over the batches' clicks per write, tagged by the threshold.
-	Response Latency `json:"response"`
+	// Batches is over the batches' clicks per write, rounded: N counts posts.
+	Batches  timingstats.CoreSummary `json:"batches"`
+	Response Latency                 `json:"response"`
 }
 
 // BulkResult is what a Bulk did. Accounting counts posts.
@@ -206,9 +181,7 @@ type BulkResult struct {
 	Cores      []BulkCore           `json:"cores"`
 	Missing    []timingstats.CoreID `json:"missing"`
 
-	SeriesIntervalNS int64        `json:"series_interval_ns"`
-	Series           []Second     `json:"series"` // OK counts keys
-	Runs             []RunSummary `json:"runs,omitempty"`
+	Runs []RunSummary `json:"runs"` // their series count keys
 
 	Warnings []string          `json:"warnings"`
 	Verdicts []verdict.Verdict `json:"verdicts"`

@@ -1,0 +1,338 @@
+package loader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"tbl/target"
+)
+
+// bulk is a Bulk under way.
+type bulk struct {
+	cfg     *BulkConfig
+	tgt     target.Target
+	clock   target.Clock
+	col     *collector
+	workers int
+	seed    uint64
+	repeat  bool
+	posts   int64 // 0: as many as the source fills
+	keys    int   // of a body at most
+	bytes   int   // of a body at most
+
+	base       time.Time
+	next       atomic.Int64
+	ended      atomic.Bool
+	cut        atomic.Bool
+	mismatches atomic.Int64
+	fatal      atomic.Pointer[error]
+}
+
+// body is one batch, ready to be posted.
+type body struct {
+	num  int64
+	data []byte
+	keys int64
+}
+
+// Bulk posts batches of keys to tgt as cfg says. Its errors are as Load's.
+func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	b := &bulk{
+		cfg: &cfg, tgt: tgt, clock: tgt.Clock(),
+		workers: orDefault(cfg.Workers, DefaultBulkWorkers),
+		posts:   int64(cfg.NumPosts), keys: cfg.UUIDsPerPost, bytes: orDefault(cfg.BatchBytes, MaxBody),
+	}
+	if cfg.Source == nil {
+		b.posts = orDefault(b.posts, DefaultNumPosts)
+		b.workers = int(min(int64(b.workers), b.posts))
+	}
+	if b.keys == 0 && cfg.BatchBytes == 0 {
+		b.keys = DefaultUUIDsPerPost
+	}
+	if fit := b.bytes / uuidLine; cfg.Source == nil && (b.keys == 0 || b.keys > fit) {
+		b.keys = fit
+	}
+	b.seed, b.repeat = effectiveSeed(cfg.Seed, b.clock)
+	known, err := preflight(ctx, tgt)
+	b.col = newCollector(cfg.Progress, tgt, known)
+	if cfg.Progress != nil && cfg.Source == nil {
+		cfg.Progress.Total.Store(b.posts * int64(b.keys) * int64(max(1, cfg.Runs)))
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			b.cut.Store(true)
+			err = nil
+		}
+		return b.result(), err
+	}
+	for run := range max(1, cfg.Runs) {
+		var deleted int64
+		if run > 0 {
+			if err = b.clock.Sleep(ctx, cfg.Pause); err != nil {
+				break
+			}
+			if deleted, err = resetAll(ctx, tgt, known, b.workers); err != nil {
+				break
+			}
+		}
+		b.run(ctx, run)
+		b.col.endRun(deleted)
+		if p := b.fatal.Load(); p != nil {
+			err = *p
+		}
+		if err != nil || b.cut.Load() {
+			break
+		}
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		b.cut.Store(true)
+		err = nil
+	}
+	return b.result(), err
+}
+
+func (b *bulk) now() time.Duration { return b.clock.Now().Sub(b.base) }
+
+func (b *bulk) stop(err error) {
+	if err != nil {
+		b.fatal.CompareAndSwap(nil, &err)
+	}
+	b.ended.Store(true)
+}
+
+func (b *bulk) run(ctx context.Context, run int) {
+	b.next.Store(0)
+	b.ended.Store(false)
+	fillers := make([]*filler, b.workers)
+	for i := range fillers {
+		fillers[i] = &filler{bulk: b, run: run}
+		if !b.clock.Virtual() {
+			fillers[i].ahead()
+		}
+	}
+	b.base = b.clock.Now()
+	b.col.beginRun()
+	b.clock.Run(b.workers, func(i int) {
+		w := bulkWorker{bulk: b}
+		f := fillers[i]
+		defer f.close()
+		for !b.ended.Load() {
+			if ctx.Err() != nil {
+				b.cut.Store(true)
+				b.stop(nil)
+				return
+			}
+			body := f.get()
+			if body == nil {
+				return
+			}
+			if ctx.Err() != nil || b.ended.Load() {
+				continue // the loop's head says why
+			}
+			w.post(ctx, body)
+			f.put(body)
+		}
+	})
+}
+
+type bulkWorker struct {
+	*bulk
+	req target.Request
+	ans target.Answer
+}
+
+// timeout of one body: the time-out asked for, plus a second for each 100,000
+// keys or 4 MiB.
+func (b *bulk) timeout(body *body) time.Duration {
+	perKeys := time.Duration(body.keys) * time.Second / 100_000
+	perBytes := time.Duration(len(body.data)) * time.Second / (4 << 20)
+	return b.cfg.Timeout + max(perKeys, perBytes)
+}
+
+func (w *bulkWorker) do(ctx context.Context, body *body) error {
+	if w.cfg.Timeout == 0 || w.clock.Virtual() {
+		return w.tgt.Do(ctx, &w.req, &w.ans)
+	}
+	limited, cancel := context.WithTimeout(ctx, w.timeout(body))
+	defer cancel()
+	err := w.tgt.Do(limited, &w.req, &w.ans)
+	if target.ClassOf(err) == target.ClassCanceled && ctx.Err() == nil && limited.Err() != nil {
+		err = &target.Error{Class: target.ClassTimeout, Completion: target.CompletionMaybe,
+			Err: fmt.Errorf("no answer within %v", w.timeout(body))}
+	}
+	return err
+}
+
+func (w *bulkWorker) post(ctx context.Context, body *body) {
+	w.req.Op, w.req.Body = target.OpBulkLoad, body.data
+	o := outcome{keys: body.keys, bytes: int64(len(body.data))}
+	for attempt := 0; ; attempt++ {
+		o.start = w.now()
+		o.err = w.do(ctx, body)
+		o.end = w.now()
+		if o.err == nil || attempt >= w.cfg.Retries || !surelyNotArrived(o.err) || ctx.Err() != nil {
+			break
+		}
+		o.retries++
+		if w.clock.Sleep(ctx, retryPause<<min(attempt, 6)) != nil {
+			break
+		}
+	}
+	o.due = o.start
+	if o.err == nil && w.ans.Written != body.keys {
+		w.mismatches.Add(1)
+		o.err = &target.Error{Class: target.ClassMalformed, Completion: target.CompletionMaybe,
+			Err: fmt.Errorf("post %d: written=%d for %d keys", body.num+1, w.ans.Written, body.keys)}
+	}
+	ok, failed := w.col.addBatch(&o, &w.ans)
+	if o.err != nil && ok == 0 && failed >= int64(max(16, 2*w.workers)) {
+		w.stop(allFailed(failed, o.err))
+	} else if target.ClassOf(o.err) == target.ClassRefused {
+		w.clock.Sleep(ctx, 100*time.Millisecond)
+	}
+}
+
+// filler makes one worker's bodies. In real time it works ahead of the worker,
+// in a goroutine of its own, on two bodies in turn; in virtual time, where
+// making them takes no time, inside get.
+type filler struct {
+	*bulk
+	run    int
+	chacha *rand.ChaCha8
+	carry  []byte // a source's key that did not fit into the last body
+	key    []byte
+	val    []byte
+	reuse  *body // ReuseBodies: the body that goes out again
+	own    body  // virtual time
+	// free and full hold both bodies, so that nobody waits to send.
+	free, full chan *body
+}
+
+func (f *filler) ahead() {
+	f.free, f.full = make(chan *body, 2), make(chan *body, 2)
+	f.free <- &body{}
+	f.free <- &body{}
+	go func() {
+		defer close(f.full)
+		for b := range f.free {
+			if !f.fill(b) {
+				return
+			}
+			f.full <- b
+		}
+	}()
+}
+
+// get returns the next body, nil after the last.
+func (f *filler) get() *body {
+	if f.full != nil {
+		return <-f.full
+	}
+	if f.fill(&f.own) {
+		return &f.own
+	}
+	return nil
+}
+
+// put gives a body back.
+func (f *filler) put(b *body) {
+	if f.free != nil {
+		f.free <- b
+	}
+}
+
+// close ends the filler and waits for its goroutine.
+func (f *filler) close() {
+	if f.free != nil {
+		close(f.free)
+		for range f.full {
+		}
+	}
+}
+
+// fill makes the next body; false when there is none.
+func (f *filler) fill(b *body) bool {
+	if f.cfg.Source != nil {
+		return f.fromSource(b)
+	}
+	n := f.next.Add(1) - 1
+	if n >= f.posts {
+		return false
+	}
+	b.num, b.keys = n, int64(f.keys)
+	if f.cfg.ReuseBodies {
+		if f.reuse != nil {
+			b.data = f.reuse.data
+			return true
+		}
+		f.reuse = b
+	}
+	switch {
+	case f.repeat:
+		f.chacha = seededChaCha(f.seed, uint64(f.run)<<32|uint64(n))
+	case f.chacha == nil:
+		f.chacha = newChaCha()
+	}
+	b.data = fillUUIDs(b.data, f.keys, f.chacha)
+	return true
+}
+
+func (f *filler) fromSource(b *body) bool {
+	if f.ended.Load() {
+		return false
+	}
+	b.data, b.keys = b.data[:0], 0
+	if f.carry != nil {
+		b.data, b.keys = append(b.data, f.carry...), 1
+		b.data = append(b.data, '\n')
+		f.carry = nil
+	}
+	if f.posts > 0 && f.next.Load() >= f.posts {
+		return false
+	}
+	for f.keys == 0 || b.keys < int64(f.keys) {
+		var err error
+		if f.key, f.val, err = f.cfg.Source.Next(f.key[:0], f.val[:0]); err == io.EOF {
+			break
+		} else if err == nil {
+			err = checkBulkKey(f.key, f.bytes)
+		}
+		if err != nil {
+			f.stop(err)
+			return false
+		}
+		if len(b.data)+len(f.key)+1 > f.bytes {
+			f.carry = append([]byte{}, f.key...)
+			break
+		}
+		b.data = append(append(b.data, f.key...), '\n')
+		b.keys++
+	}
+	if b.keys == 0 {
+		return false
+	}
+	b.num = f.next.Add(1) - 1
+	return f.posts == 0 || b.num < f.posts
+}
+
+// checkBulkKey refuses what a bulk body can't carry.
+func checkBulkKey(key []byte, limit int) error {
+	switch {
+	case len(key) == 0:
+		return fmt.Errorf("%w: empty key", ErrConfig)
+	case bytes.IndexByte(key, '\n') >= 0 || bytes.IndexByte(key, '\r') >= 0:
+		return fmt.Errorf("%w: key %.60q holds a line end, which a bulk body can't carry", ErrConfig, key)
+	case len(key)+1 > limit:
+		return fmt.Errorf("%w: key of %d bytes: a body takes %d", ErrConfig, len(key), limit)
+	}
+	return nil
+}

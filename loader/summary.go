@@ -1,0 +1,240 @@
+package loader
+
+import (
+	"fmt"
+	"time"
+
+	"tbl/target"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+// result writes the run out.
+func (l *load) result() *LoadResult {
+	c, cfg := l.col, l.cfg
+	runs := int64(max(1, cfg.Runs))
+	r := &LoadResult{
+		Target: l.tgt.Name(), Mode: cfg.ModeOf(), Virtual: l.clock.Virtual(), Workers: l.workers, Seed: l.seed,
+		Accounting: c.accounting(), Requested: l.requested() * runs,
+		ElapsedNS: int64(c.elapsed), WritesPerS: perSecond(float64(c.measuredKeys), c.elapsed),
+		WarmupSent: c.warmupSent, OpenLoop: c.openLoop,
+		KnownCores: c.known, Cores: []LoadCore{}, Missing: c.missing(),
+		Runs: c.runs, Warnings: []string{}, Verdicts: []verdict.Verdict{},
+	}
+	r.Partial, r.Stop = l.stopped()
+	if c.measuredKeys > 0 {
+		r.WallPerWriteNS = float64(c.elapsed) / float64(c.measuredKeys)
+	}
+	var response, service timingstats.Recorder
+	for _, s := range c.sorted() {
+		own := LoadCore{Core: s.id, Writes: s.writes, Share: share(s.writes, c.written), Response: s.response.Latency()}
+		response.Merge(&s.response)
+		own.Service = own.Response
+		if c.openLoop {
+			own.Service = s.service.Latency()
+			service.Merge(&s.service)
+		}
+		own.ResponseHist = histogram(&s.response, r)
+		r.Cores = append(r.Cores, own)
+	}
+	r.Response, r.ResponseHist = response.Latency(), histogram(&response, r)
+	r.Service, r.ServiceHist = r.Response, r.ResponseHist
+	if c.openLoop {
+		r.Service, r.ServiceHist = service.Latency(), histogram(&service, r)
+		l.offered(r)
+	}
+	r.Connect, r.FirstByte = c.connect.Latency(), c.firstByte.Latency()
+	if l.steer != nil {
+		r.Steering = &l.steer.result
+		if s := r.Steering; s.Misses > 0 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d requests reached another core than their source port promised: something in between picks other ports, or the disaggregator changed",
+				s.Misses, s.Hits+s.Misses))
+		}
+	}
+	if c.echoes > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d answers named another key than was sent: %s", c.echoes, c.echoExample))
+	}
+	r.Warnings = append(r.Warnings, c.warnings()...)
+	l.judge(r)
+	return r
+}
+
+// histogram writes h out; what can't be is a warning.
+func histogram(h *timingstats.Recorder, r *LoadResult) timingstats.Histogram {
+	out, err := h.Histogram()
+	if err != nil {
+		r.Warnings = append(r.Warnings, err.Error())
+	}
+	return out
+}
+
+func share(part, all int64) float64 {
+	if all == 0 {
+		return 0
+	}
+	return float64(part) / float64(all)
+}
+
+// behind is the share of the offered rate below which the client is said to
+// be behind.
+const behind = 0.98
+
+// offered compares the schedule with what was sent. Several runs all have the
+// same schedule.
+func (l *load) offered(r *LoadResult) {
+	c := l.col
+	if len(c.runs) == 0 {
+		return
+	}
+	// The schedule's own time, not the run's, which a late client stretches.
+	if span := l.scheduleSpan(c.runs[0].Sent); span > c.warmup {
+		r.OfferedPerS = perSecond(l.sched.due(span)-l.sched.due(c.warmup), span-c.warmup)
+	}
+	r.AchievedPerS = perSecond(float64(c.measuredSent), c.elapsed)
+	r.LateMaxNS = int64(c.lateMax)
+	if r.AchievedPerS < behind*r.OfferedPerS && c.elapsed >= time.Second {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("behind the schedule: offered %.0f/s, achieved %.0f/s, latest start %v late: more workers, or a lower rate",
+			r.OfferedPerS, r.AchievedPerS, c.lateMax.Round(time.Millisecond)))
+	}
+}
+
+// scheduleSpan is how much of the schedule n requests take: until the next
+// one would be due, or the last one was.
+func (l *load) scheduleSpan(n int64) time.Duration {
+	if n < 2 {
+		return 0
+	}
+	t, ok := l.sched.at(n)
+	if !ok {
+		t, _ = l.sched.at(n - 1)
+	}
+	return t
+}
+
+// stopped says whether the run was cut short, and why.
+func (l *load) stopped() (partial bool, why string) {
+	if p := l.fatal.Load(); p != nil {
+		return true, (*p).Error()
+	}
+	if l.cut.Load() {
+		return true, "interrupted"
+	}
+	return false, ""
+}
+
+// warnings are the doubts that both kinds of run share.
+func (c *collector) warnings() []string {
+	var out []string
+	if c.known == 0 && c.sent > 0 {
+		out = append(out, "the dataplane doesn't say how many cores it has: a core that was never heard goes unnoticed")
+	}
+	for _, s := range c.sorted() {
+		if c.known > 0 && s.id.Core >= c.known {
+			out = append(out, fmt.Sprintf("TMM %v answered, but the dataplane says that there are %d", s.id, c.known))
+		}
+	}
+	if n := c.opened(); c.counts != nil && n < c.ok {
+		out = append(out, fmt.Sprintf("%d connections for %d answers: connections were used again, so that several requests reached one core", n, c.ok))
+	}
+	if n := c.errs[target.ClassAddressExhausted]; n > 0 {
+		out = append(out, fmt.Sprintf("%d requests found no free local port: a lower rate, more source addresses, or connections that end with a reset", n))
+	}
+	return out
+}
+
+// coverageAndErrors are the verdicts that both kinds of run share.
+func (c *collector) coverageAndErrors(maxErrors float64) []verdict.Verdict {
+	var heard, expected []timingstats.CoreID
+	for _, s := range c.sorted() {
+		if s.posts > 0 {
+			heard = append(heard, s.id)
+		}
+	}
+	expected = append(append(expected, heard...), c.missing()...)
+	coverage := verdict.JudgeCoverage(heard, verdict.CoverageOptions{Expected: expected, Requests: c.ok})
+	in := verdict.ErrorsInput{
+		Sent: c.sent, MaxShare: maxErrors,
+		Classes: map[string]int64{}, First: map[string]string{},
+	}
+	for class, n := range c.errs {
+		if n > 0 {
+			name := target.Class(class).String()
+			in.Classes[name], in.First[name] = n, c.example[class]
+		}
+	}
+	return []verdict.Verdict{coverage.Verdict, verdict.JudgeErrors(in)}
+}
+
+// judge attaches the verdicts.
+func (l *load) judge(r *LoadResult) {
+	c := l.col
+	r.Verdicts = append(r.Verdicts, c.coverageAndErrors(l.cfg.MaxErrors)...)
+	if l.steer == nil {
+		var counts []verdict.CoreCount
+		for _, s := range c.sorted() {
+			counts = append(counts, verdict.CoreCount{Core: s.id, Count: s.writes})
+		}
+		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformity(counts, r.Missing).Verdict)
+	}
+}
+
+// result writes the run out.
+func (b *bulk) result() *BulkResult {
+	c, cfg := b.col, b.cfg
+	r := &BulkResult{
+		Target: b.tgt.Name(), Virtual: b.clock.Virtual(), Workers: b.workers, Seed: b.seed,
+		Accounting: c.accounting(), Requested: b.posts * int64(max(1, cfg.Runs)),
+		KeysSent: c.keysSent, Written: c.written, Mismatches: b.mismatches.Load(), BytesSent: c.bytes,
+		ElapsedNS: int64(c.elapsed), WritesPerS: perSecond(float64(c.measuredKeys), c.elapsed),
+		BytesPerS:  perSecond(float64(c.bytes), c.elapsed),
+		Threshold:  orDefault(cfg.Threshold, timingstats.DefaultThreshold),
+		KnownCores: c.known, Cores: []BulkCore{}, Missing: c.missing(), Runs: c.runs,
+		Warnings: []string{}, Verdicts: []verdict.Verdict{},
+	}
+	if p := b.fatal.Load(); p != nil {
+		r.Partial, r.Stop = true, (*p).Error()
+	} else if b.cut.Load() {
+		r.Partial, r.Stop = true, "interrupted"
+	}
+	if c.measuredKeys > 0 {
+		r.WallPerWriteNS = float64(c.elapsed) / float64(c.measuredKeys)
+	}
+	var response timingstats.Recorder
+	var counts []verdict.CoreCount
+	var batches []timingstats.CoreSummary
+	for _, s := range c.sorted() {
+		core := BulkCore{
+			Core: s.id, Posts: s.posts, Writes: s.writes, Share: share(s.writes, c.written),
+			MinClicks: s.minClicks, MaxClicks: s.maxClicks, Response: s.response.Latency(),
+			Batches: s.batches.Summary(s.id, r.Threshold),
+		}
+		if s.writes > 0 {
+			core.AvgClicks = float64(s.clicks) / float64(s.writes)
+		}
+		response.Merge(&s.response)
+		r.Cores = append(r.Cores, core)
+		counts = append(counts, verdict.CoreCount{Core: s.id, Count: s.posts})
+		batches = append(batches, core.Batches)
+	}
+	r.Response = response.Latency()
+	r.Warnings = append(r.Warnings, c.warnings()...)
+	if r.Mismatches > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d posts were answered with another number of writes than they had keys: they count as failed, and part of each may be stored", r.Mismatches))
+	}
+	if cfg.ReuseBodies {
+		r.Warnings = append(r.Warnings, "bodies were sent again and again: the same keys were overwritten")
+	}
+	r.Verdicts = append(r.Verdicts, c.coverageAndErrors(cfg.MaxErrors)...)
+	r.Verdicts = append(r.Verdicts, bulkLocality(batches, c.known), verdict.JudgeUniformity(counts, r.Missing).Verdict)
+	return r
+}
+
+// bulkLocality judges the batches' clicks per write. A run of a few posts has
+// no LOCALITY rather than an incomplete one: COVERAGE says what was not heard.
+func bulkLocality(batches []timingstats.CoreSummary, known int) verdict.Verdict {
+	v := verdict.JudgeLocality(batches, verdict.LocalityOptions{Cores: known}).Verdict
+	if v.State == verdict.Incomplete {
+		v.State = verdict.NotJudged
+	}
+	return v
+}

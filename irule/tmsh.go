@@ -8,7 +8,7 @@ import (
 // DefaultVirtual is the virtual server that TMSH names when Options doesn't.
 const DefaultVirtual = "/Common/tbl_localdb"
 
-// TMSH is the input of "tmsh load sys config from-terminal merge" that loads
+// TMSH is the input of "tmsh load sys config merge from-terminal" that loads
 // both rules and attaches the harness to the virtual server. The library
 // needs no attaching: the harness calls it by name.
 func TMSH(o Options) (string, error) {
@@ -28,8 +28,8 @@ func TMSH(o Options) (string, error) {
 		virtual = "/Common/" + virtual
 	}
 	var b strings.Builder
-	b.WriteString("# Paste after: tmsh load sys config from-terminal merge\n")
-	b.WriteString("# then end with Ctrl-D. Add the word verify to the command to try it without effect.\n")
+	b.WriteString("# Paste after: tmsh load sys config merge from-terminal\n")
+	b.WriteString("# then end with Ctrl-D. Add the word verify to try it without effect.\n")
 	b.WriteString("# Keep it afterwards with: tmsh save sys config\n")
 	for _, r := range []struct{ name, text string }{{LocaldbName, localdb}, {HarnessName, harness}} {
 		fmt.Fprintf(&b, "ltm rule /Common/%s {\n%s}\n", r.name, r.text)

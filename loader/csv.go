@@ -207,7 +207,6 @@ type rowReader struct {
 	line    int64 // of the row being read
 	lines   int64 // lines finished
 	first   bool
-	err     error // sticky
 }
 
 func newRowReader(br *bufio.Reader, opt CSVOptions) *rowReader {

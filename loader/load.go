@@ -343,7 +343,10 @@ func preflight(ctx context.Context, tgt target.Target) (cores int, err error) {
 			break
 		}
 	}
-	if unreached(target.ClassOf(err)) {
+	switch class := target.ClassOf(err); {
+	case class == target.ClassClient, class == target.ClassClosed:
+		return 0, fmt.Errorf("ask %s: %w", tgt.Name(), err)
+	case unreached(class):
 		return 0, fmt.Errorf("%w: %s: %w", ErrUnreachable, tgt.Name(), err)
 	}
 	return 0, fmt.Errorf("%w: %s: %w", ErrNoDataplane, tgt.Name(), err)

@@ -176,6 +176,49 @@ func (l *load) judge(r *LoadResult) {
 		}
 		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformity(counts, r.Missing).Verdict)
 	}
+	var tails []verdict.TailCore
+	for _, s := range c.sorted() {
+		tails = append(tails, verdict.TailCore{Core: s.id, Latency: &s.response})
+	}
+	r.Verdicts = append(r.Verdicts, verdict.JudgeTail(tails))
+	if l.cfg.Ramp == 0 && len(l.cfg.Stages) == 0 { // else the schedule makes the throughput
+		r.Verdicts = append(r.Verdicts, c.decay(false))
+	}
+	r.Verdicts = append(r.Verdicts, c.drift()...)
+}
+
+// decay judges every run and returns the worst verdict, or the first one's.
+func (c *collector) decay(bulk bool) verdict.Verdict {
+	var out verdict.Verdict
+	for i, run := range c.runs {
+		requests := int64(0)
+		if bulk {
+			requests = max(run.OK, 1)
+		}
+		v := verdict.JudgeDecay(run.Series.Progress, requests).Verdict
+		if i == 0 || v.State > out.State {
+			out = v
+			if len(c.runs) > 1 && v.State == verdict.Fail {
+				out.Line += fmt.Sprintf(", in run %d of %d", i+1, len(c.runs))
+			}
+		}
+	}
+	if len(c.runs) == 0 {
+		out = verdict.JudgeDecay(nil, 0).Verdict
+	}
+	return out
+}
+
+// drift judges the runs' throughput against each other; nothing for one run.
+func (c *collector) drift() []verdict.Verdict {
+	if len(c.runs) < 2 {
+		return nil
+	}
+	var rates []verdict.RunRate
+	for _, run := range c.runs {
+		rates = append(rates, verdict.RateOf(run.Series.Progress))
+	}
+	return []verdict.Verdict{verdict.JudgeDrift(rates).Verdict}
 }
 
 // result writes the run out.
@@ -225,7 +268,9 @@ func (b *bulk) result() *BulkResult {
 		r.Warnings = append(r.Warnings, "bodies were sent again and again: the same keys were overwritten")
 	}
 	r.Verdicts = append(r.Verdicts, c.coverageAndErrors(cfg.MaxErrors)...)
-	r.Verdicts = append(r.Verdicts, bulkLocality(batches, c.known), verdict.JudgeUniformity(counts, r.Missing).Verdict)
+	r.Verdicts = append(r.Verdicts, bulkLocality(batches, c.known),
+		verdict.JudgeUniformity(counts, r.Missing).Verdict, c.decay(true))
+	r.Verdicts = append(r.Verdicts, c.drift()...)
 	return r
 }
 

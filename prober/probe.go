@@ -126,7 +126,8 @@ func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResul
 		return nil, err
 	}
 	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
-	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed"}
+	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed",
+		index: make(map[timingstats.CoreID]int)}
 	r.cfg.MaxError = or(cfg.MaxError, verdict.DefaultOddsError)
 	p.progress.Names.Store(int64(len(cfg.Names)))
 	if p.count(ctx) {
@@ -194,11 +195,7 @@ type sample struct {
 func (r *probing) learn() {
 	for _, c := range r.known() {
 		if _, ok := r.index[c]; !ok {
-			if r.index == nil {
-				r.index = make(map[timingstats.CoreID]int)
-			}
-			r.index[c] = len(r.ids)
-			r.ids = append(r.ids, c)
+			r.meet(c)
 		}
 	}
 }
@@ -298,7 +295,7 @@ func (r *probing) newOdds(i int) *verdict.Odds {
 	return verdict.NewOdds(cfg)
 }
 
-// meet takes over a core that the dataplane's count did not announce.
+// meet takes over one core.
 func (r *probing) meet(c timingstats.CoreID) {
 	r.index[c] = len(r.ids)
 	r.ids = append(r.ids, c)
@@ -333,8 +330,13 @@ func (r *probing) decided(i int) bool {
 	unheard := r.unheard(s)
 	if r.silent {
 		// Who stayed silent through a whole ceiling is not waited for again: the
-		// name stays incomplete, and is left when the others have said enough.
-		s.done = unheard <= len(r.missing()) && s.odds.ErrorOdds() < r.cfg.MaxError
+		// name stays incomplete, and is left when the others have said enough:
+		// that one of them owns it, or that none of them does. In the second case
+		// each silent core still weighs as much as "none", 1.
+		silent := len(r.missing())
+		odds := s.odds.ErrorOdds()
+		rest := odds - float64(silent)
+		s.done = unheard <= silent && (odds < r.cfg.MaxError || rest > -1e-9 && rest < r.cfg.MaxError)
 		return s.done
 	}
 	s.done = unheard == 0 && s.odds.Decided()

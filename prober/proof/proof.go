@@ -5,12 +5,14 @@ package proof
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"tbl/loader"
+	"tbl/logparse"
 	"tbl/prober"
 	"tbl/target"
 	"tbl/timingstats"
@@ -58,9 +60,9 @@ type Log interface {
 
 // Config configures Run.
 type Config struct {
-	// Count is the number of writes of the load. 0: 25 sampled lines for each
-	// core, 25·cores·LogSample with a Log (100,000 for 4 cores), 25,000·cores
-	// without.
+	// Count is the number of writes of the load. 0: with a Log as many as give
+	// 25 sampled lines for each core, 25·cores·LogSample (100,000 for 4 cores);
+	// without, 25,000 for each core and 100,000 at most.
 	Count int
 	// ProbeRequests is the most that is sent for one name in the last step.
 	// 0: as many as the cores need, at least 200.
@@ -84,9 +86,10 @@ type Config struct {
 	Names []string
 	// Steer reaches cores on purpose where the target allows it.
 	Steer bool
-	// MaxErrors is the share of failed requests that fails a step. 0: 0.01.
+	// MaxErrors is the share of failed requests above which a step fails.
+	// 0: 0.01. Negative: none may fail.
 	MaxErrors float64
-	// Now gives the progress of the step that runs. Nil: nobody looks.
+	// Progress is of the step that runs. Nil: nobody looks.
 	Progress *Progress
 }
 
@@ -106,7 +109,13 @@ type Result struct {
 	// Evidence, nil for steps that did not run.
 	Whoami *prober.WhoamiResult `json:"whoami,omitempty"`
 	Reset  *prober.ResetResult  `json:"reset,omitempty"`
-	Owners *prober.ProbeResult  `json:"owners,omitempty"`
+	Load   *loader.LoadResult   `json:"load,omitempty"`
+	// Locality judges the samples; LogCounts is what the log held, nil where
+	// the samples are timed writes of our own, which Timed accounts for.
+	Locality  *verdict.LocalityReport `json:"locality,omitempty"`
+	LogCounts *logparse.Counts        `json:"log,omitempty"`
+	Timed     *prober.TimedResult     `json:"timed,omitempty"`
+	Owners    *prober.ProbeResult     `json:"owners,omitempty"`
 	// Changed is what the run changed on the target; PutBack which of it was
 	// undone; Lost which can't be.
 	Changed []string      `json:"changed,omitempty"`
@@ -156,9 +165,79 @@ func (e *NotEmptyError) Error() string {
 	return b.String()
 }
 
-// Run runs the proof. It returns the result so far with every error, except
-// for a Config that makes no sense (prober.ErrConfig). A target that dies in
-// mid-proof is no error but an incomplete Overall.
+// Run runs the proof. A target that dies in mid-proof is no error but an
+// incomplete Overall. Errors are prober.ErrConfig (no result, nothing was
+// sent), *NotEmptyError (nothing was changed), the context's, and, from a
+// target of which nothing could be learnt at all, prober.ErrUnreachable or
+// prober.ErrNoDataplane; all but the first come with the result so far.
 func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
-	return nil, errors.New("proof: not there yet")
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	r := &run{tgt: tgt, cfg: cfg, clock: tgt.Clock(), res: &Result{Target: tgt.Name()}}
+	if r.cfg.Progress == nil {
+		r.cfg.Progress = new(Progress)
+	}
+	r.cfg.Workers = or(cfg.Workers, 64)
+	r.cfg.Threshold = or(cfg.Threshold, timingstats.DefaultThreshold)
+	r.cfg.LogSample = or(cfg.LogSample, 1000)
+	r.cfg.TimedPerCore = or(cfg.TimedPerCore, 25)
+	start := r.clock.Now()
+	err := r.steps(ctx)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	r.res.Partial = err != nil || r.gone != nil
+	r.res.Elapsed = r.clock.Now().Sub(start)
+	r.account()
+	r.overall()
+	return r.res, err
+}
+
+func (c *Config) validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", prober.ErrConfig, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case c.Count < 0:
+		return bad("count %d: want 1 or more", c.Count)
+	case c.ProbeRequests < 0:
+		return bad("probe requests %d: want 1 or more", c.ProbeRequests)
+	case c.Workers < 0 || c.Workers > 1<<16:
+		return bad("workers %d: want 1 to %d", c.Workers, 1<<16)
+	case c.LogSample < 0:
+		return bad("log sample %d: want 1 or more", c.LogSample)
+	case c.TimedPerCore < 0:
+		return bad("timed writes per core %d: want 1 or more", c.TimedPerCore)
+	case c.Threshold < 0:
+		return bad("threshold %d: want 1 or more clicks", c.Threshold)
+	case c.MaxErrors != c.MaxErrors || c.MaxErrors > 1:
+		return bad("maximum share of errors %v: want up to 1", c.MaxErrors)
+	}
+	for _, list := range [][]Step{c.Only, c.Skip} {
+		for _, s := range list {
+			if s < StepNames || s > StepOwners {
+				return bad("step %d: want 1 to %d", s, StepOwners)
+			}
+		}
+	}
+	for i, name := range c.Names {
+		if name == "" {
+			return bad("name %d is empty", i+1)
+		}
+	}
+	return nil
+}
+
+// runs says whether a step is to run.
+func (c *Config) runs(s Step) bool {
+	return (len(c.Only) == 0 || slices.Contains(c.Only, s)) && !slices.Contains(c.Skip, s)
+}
+
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
 }

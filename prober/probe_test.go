@@ -1,0 +1,262 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"tbl/target"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+func TestNeededRequests(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 4: 29, 16: 150, 64: 703} {
+		if got := NeededRequests(n, 1e-3); got != want {
+			t.Errorf("%d cores: %d requests, want %d", n, got, want)
+		}
+	}
+	for n := 1; n <= 256; n++ {
+		d := DefaultRequests(n)
+		if d < 500 || float64(n)*missChance(n, int64(d)) > 1e-4 {
+			t.Errorf("%d cores: default %d misses a core with %g", n, d, missChance(n, int64(d)))
+		}
+	}
+}
+
+func find(vs []verdict.Verdict, name verdict.Name) verdict.Verdict {
+	for _, v := range vs {
+		if v.Name == name {
+			return v
+		}
+	}
+	return verdict.Verdict{Line: "(no such verdict)"}
+}
+
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("name_%d", i)
+	}
+	return out
+}
+
+func checkAccount(t *testing.T, f *fake, a Accounting) {
+	t.Helper()
+	var failed int64
+	for _, e := range a.Errors {
+		failed += e.Count
+	}
+	if a.Sent != a.OK+failed {
+		t.Errorf("sent %d, ok %d, failed %d: one is lost", a.Sent, a.OK, failed)
+	}
+	if a.Sent > int64(f.requests) {
+		t.Errorf("sent %d, the target saw %d", a.Sent, f.requests)
+	}
+}
+
+func TestProbeManyNames(t *testing.T) {
+	for _, cores := range []int{1, 2, 4, 16, 64} {
+		f := newFake(cores, uint64(cores))
+		r, err := Probe(t.Context(), f, ProbeConfig{Names: names(100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkAccount(t, f, r.Accounting)
+		owned := 0
+		for _, n := range r.Names {
+			if n.Owner == nil || n.Owner.Core != f.owner(n.Name) {
+				t.Errorf("%d cores: %s: owner %v, want %d (%s)", cores, n.Name, n.Owner, f.owner(n.Name), n.Line)
+			}
+			if n.Odds >= 1e-6 {
+				t.Errorf("%s: decided at odds %g", n.Name, n.Odds)
+			}
+		}
+		for _, o := range r.Owned {
+			owned += o.Names
+		}
+		if owned != 100 {
+			t.Errorf("%d cores: %d of 100 names owned", cores, owned)
+		}
+		if v := find(r.Verdicts, verdict.Ownership); v.State != verdict.Pass {
+			t.Errorf("%d cores: %s", cores, v.Line)
+		}
+		if r.Removed == 0 {
+			t.Errorf("%d cores: no entry of the probe was removed", cores)
+		}
+		for name, tab := range f.tables {
+			if len(tab) > 0 {
+				t.Errorf("%d cores: %d entries left in %s", cores, len(tab), name)
+			}
+		}
+	}
+}
+
+func TestProbeOutcomes(t *testing.T) {
+	three := timingstats.CoreID{Core: 3}
+	cases := []struct {
+		name    string
+		set     func(*fake)
+		cfg     ProbeConfig
+		outcome verdict.Outcome
+		state   verdict.State // of OWNERSHIP
+		overall verdict.State
+	}{
+		{name: "healthy", outcome: verdict.OutcomeOwner, state: verdict.Pass, overall: verdict.Pass},
+		{name: "nobody owns it", set: func(f *fake) { f.owner = func(string) int { return -1 } }, outcome: verdict.OutcomeNoOwner, state: verdict.Fail, overall: verdict.Fail},
+		{name: "all alike and fast", set: func(f *fake) { f.other = f.own }, outcome: verdict.OutcomeAmbiguous, state: verdict.Incomplete, overall: verdict.Incomplete},
+		{name: "all alike, automatic threshold", set: func(f *fake) { f.own = f.other }, cfg: ProbeConfig{AutoThreshold: true}, outcome: verdict.OutcomeNoOwner, state: verdict.Fail, overall: verdict.Fail},
+		{name: "slow owner, automatic threshold", set: func(f *fake) {
+			f.own = func() int64 { return 150 + f.rng.Int64N(50) }
+			f.other = func() int64 { return 1500 + f.rng.Int64N(5000) }
+		}, cfg: ProbeConfig{AutoThreshold: true}, outcome: verdict.OutcomeOwner, state: verdict.Pass, overall: verdict.Pass},
+		{name: "dead core", set: func(f *fake) { f.dead = map[int]bool{1: true} }, outcome: verdict.OutcomeIncomplete, state: verdict.NotJudged, overall: verdict.Incomplete},
+		{name: "too few requests", cfg: ProbeConfig{Requests: 3}, outcome: verdict.OutcomeIncomplete, state: verdict.NotJudged, overall: verdict.Incomplete},
+		{name: "unexpected owner", cfg: ProbeConfig{Expect: map[string]timingstats.CoreID{"uuid_01": {Core: 9}}}, outcome: verdict.OutcomeOwner, state: verdict.Fail, overall: verdict.Fail},
+		{name: "expected owner", set: func(f *fake) { f.owner = func(string) int { return 3 } }, cfg: ProbeConfig{Expect: map[string]timingstats.CoreID{"uuid_01": three}}, outcome: verdict.OutcomeOwner, state: verdict.Pass, overall: verdict.Pass},
+		{name: "no count of cores", set: func(f *fake) { f.noCount = true }, outcome: verdict.OutcomeOwner, state: verdict.Pass, overall: verdict.Pass},
+		{name: "no table commands", set: func(f *fake) { f.noTable = true }, outcome: verdict.OutcomeOwner, state: verdict.Pass, overall: verdict.Pass},
+		{name: "steady number", cfg: ProbeConfig{Exhaust: true, Requests: 500}, outcome: verdict.OutcomeOwner, state: verdict.Pass, overall: verdict.Pass},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFake(4, 7)
+			f.names = func(core int) string { return fmt.Sprintf("localdb_tmm_%d_1", core) }
+			if c.set != nil {
+				c.set(f)
+			}
+			c.cfg.Names = []string{"uuid_01"}
+			r, err := Probe(t.Context(), f, c.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkAccount(t, f, r.Accounting)
+			n := r.Names[0]
+			if n.Outcome != string(c.outcome) {
+				t.Errorf("outcome %s, want %s: %s", n.Outcome, c.outcome, n.Line)
+			}
+			if v := find(r.Verdicts, verdict.Ownership); v.State != c.state {
+				t.Errorf("state %v, want %v: %s", v.State, c.state, v.Line)
+			}
+			if got := verdict.Overall(r.Verdicts, false); got != c.overall {
+				t.Errorf("overall %v, want %v: %v", got, c.overall, r.Verdicts)
+			}
+			if c.cfg.Exhaust && n.Requests != c.cfg.Requests {
+				t.Errorf("%d requests, want %d", n.Requests, c.cfg.Requests)
+			}
+		})
+	}
+}
+
+// A dead core is found out once, not for each name anew.
+func TestProbeDeadCoreIsBounded(t *testing.T) {
+	f := newFake(4, 3)
+	f.dead = map[int]bool{2: true}
+	r, err := Probe(t.Context(), f, ProbeConfig{Names: names(500)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.requests > 60*500 {
+		t.Errorf("%d requests for 500 names", f.requests)
+	}
+	if want := []timingstats.CoreID{{Core: 2}}; !slices.Equal(r.Missing, want) {
+		t.Errorf("missing %v, want %v", r.Missing, want)
+	}
+}
+
+func TestTargetGone(t *testing.T) {
+	calls := map[string]func(context.Context, target.Target) error{
+		"probe": func(ctx context.Context, f target.Target) error {
+			_, err := Probe(ctx, f, ProbeConfig{Names: names(3)})
+			return err
+		},
+		"info":   func(ctx context.Context, f target.Target) error { _, err := Info(ctx, f, AskConfig{}); return err },
+		"whoami": func(ctx context.Context, f target.Target) error { _, err := Whoami(ctx, f, AskConfig{}); return err },
+		"dump":   func(ctx context.Context, f target.Target) error { _, err := Dump(ctx, f, AskConfig{}); return err },
+		"reset":  func(ctx context.Context, f target.Target) error { _, err := Reset(ctx, f, ResetConfig{}); return err },
+		"timed": func(ctx context.Context, f target.Target) error {
+			_, err := TimedWrites(ctx, f, TimedConfig{})
+			return err
+		},
+	}
+	for name, call := range calls {
+		for class, want := range map[target.Class]error{target.ClassRefused: ErrUnreachable, target.ClassTimeout: ErrUnreachable, target.ClassMalformed: ErrNoDataplane, target.ClassHTTP5xx: ErrNoDataplane} {
+			f := newFake(4, 1)
+			f.failWith = class
+			err := call(t.Context(), f)
+			if !errors.Is(err, want) || target.ClassOf(err) != class {
+				t.Errorf("%s, %v: error %v, want %v", name, class, err, want)
+			}
+			if f.requests > goneAfter {
+				t.Errorf("%s, %v: %d requests to a dead target", name, class, f.requests)
+			}
+		}
+		f := newFake(4, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := call(ctx, f); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, cancelled: error %v", name, err)
+		}
+	}
+}
+
+func TestProbeGoneInMidRun(t *testing.T) {
+	f := newFake(4, 1)
+	f.goneAt = 100
+	r, err := Probe(t.Context(), f, ProbeConfig{Names: names(50)})
+	if !errors.Is(err, ErrUnreachable) {
+		t.Fatalf("error %v", err)
+	}
+	if !r.Partial || r.Accounting.OK != 99 {
+		t.Errorf("partial %v, ok %d", r.Partial, r.Accounting.OK)
+	}
+	checkAccount(t, f, r.Accounting)
+}
+
+func TestConfigErrors(t *testing.T) {
+	f := newFake(4, 1)
+	for i, cfg := range []ProbeConfig{
+		{}, {Names: []string{""}}, {Names: names(1), Requests: -1}, {Names: names(1), Workers: -1}, {Names: names(1), MaxError: -1},
+		{Names: names(1), MaxError: 0.7}, {Names: names(1), Threshold: -5}, {Names: names(1), Exhaust: true}, {Names: names(1), MaxErrors: 2},
+	} {
+		if r, err := Probe(t.Context(), f, cfg); r != nil || !errors.Is(err, ErrConfig) {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+	if f.requests != 0 {
+		t.Errorf("%d requests were sent", f.requests)
+	}
+}
+
+func TestFindThreshold(t *testing.T) {
+	f := newFake(4, 5)
+	draw := func(n int, one func() int64) []int64 {
+		out := make([]int64, n)
+		for i := range out {
+			out[i] = one()
+		}
+		return out
+	}
+	noise := func() int64 { return 700 + f.rng.Int64N(600) }
+	cases := []struct {
+		name     string
+		clicks   []int64
+		ok       bool
+		min, max int64
+	}{
+		{"healthy", append(draw(25, f.own), draw(75, f.other)...), true, 19, 121},
+		{"a rare owner", append(draw(8, f.own), draw(500, f.other)...), true, 19, 121},
+		{"with outliers", append(append(draw(25, f.own), draw(75, f.other)...), 400_000), true, 19, 121},
+		{"one population", draw(500, noise), false, 0, 0},
+		{"empty", nil, false, 0, 0},
+		{"two samples", []int64{3, 3000}, false, 0, 0},
+	}
+	for _, c := range cases {
+		got, ok := findThreshold(c.clicks)
+		if ok != c.ok || ok && (got < c.min || got > c.max) {
+			t.Errorf("%s: %d, %v; want %v in %d…%d", c.name, got, ok, c.ok, c.min, c.max)
+		}
+	}
+}

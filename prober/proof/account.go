@@ -1,0 +1,105 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"tbl/prober"
+	"tbl/timingstats/verdict"
+)
+
+// cleanUp removes what the load wrote, when the run was allowed to delete: the
+// subtables were empty before it.
+func (r *run) cleanUp(ctx context.Context) {
+	if !r.cleared || r.written == 0 || r.gone != nil || ctx.Err() != nil {
+		return
+	}
+	res, err := prober.Reset(ctx, r.tgt, prober.ResetConfig{Workers: r.cfg.Workers})
+	if err != nil || res == nil || len(res.Missing) > 0 {
+		return
+	}
+	r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%d entries in the cores' subtables removed again", res.TotalDeleted))
+	r.written = 0
+}
+
+// account says what changed on the target, what was put back and what can't be.
+func (r *run) account() {
+	res := r.res
+	if res.Reset != nil && res.Reset.TotalDeleted > 0 {
+		deleted := fmt.Sprintf("%d entries that were there before, deleted by the reset", res.Reset.TotalDeleted)
+		res.Changed = append(res.Changed, deleted)
+		res.Lost = append(res.Lost, deleted)
+	}
+	if res.Load != nil && res.Load.OK > 0 {
+		res.Changed = append(res.Changed, fmt.Sprintf("%d writes by the load, into the cores' subtables", res.Load.OK))
+	}
+	if res.Timed != nil && res.Timed.Written > 0 {
+		res.Changed = append(res.Changed, fmt.Sprintf("%d timed writes, into the cores' subtables", res.Timed.Written))
+	}
+	if r.written > 0 {
+		res.Lost = append(res.Lost, fmt.Sprintf("%d written keys are left: they expire when unused for an hour, and `tbl reset` deletes them", r.written))
+	}
+	if o := res.Owners; o != nil && o.Accounting.OK > 0 {
+		res.Changed = append(res.Changed, fmt.Sprintf("one small entry per core in each of %d probed subtables", len(o.Names)))
+		if o.Removed > 0 {
+			res.PutBack = append(res.PutBack, fmt.Sprintf("%d of the probes' entries removed again", o.Removed))
+		} else {
+			res.PutBack = append(res.PutBack, "the probes' entries expire within a minute")
+		}
+	}
+}
+
+// overall judges the whole.
+func (r *run) overall() {
+	v := verdict.Verdict{Name: "PROOF", State: verdict.Pass}
+	weakest, notRun := StepResult{}, []string{}
+	for _, s := range r.res.Steps {
+		if s.Skipped {
+			notRun = append(notRun, s.Word)
+		}
+		if s.State > weakest.State {
+			weakest = s
+		}
+	}
+	for step := len(r.res.Steps); step < len(Steps()); step++ {
+		notRun = append(notRun, Steps()[step].Word)
+	}
+	switch {
+	case weakest.State == verdict.Fail:
+		// LOCALITY tells more than its causes: where it fails, it is the line.
+		for _, s := range r.res.Steps {
+			if s.Step == StepLocality && s.State == verdict.Fail {
+				weakest = s
+			}
+		}
+		v.State, v.Line = verdict.Fail, weakest.Line
+	case weakest.State == verdict.Incomplete, r.res.Partial:
+		v.State, v.Line = verdict.Incomplete, weakest.Line
+		if !strings.HasPrefix(v.Line, "INCOMPLETE:") {
+			v.Line = "INCOMPLETE: the proof was cut short"
+			if weakest.Line != "" && weakest.State == verdict.Incomplete {
+				v.Line = "INCOMPLETE: " + weakest.Line
+			}
+		}
+		if r.gone != nil {
+			v.Causes = append(v.Causes, "the target is gone: "+r.gone.Error())
+		}
+	default:
+		cores := len(r.res.Cores)
+		v.Line = fmt.Sprintf("OK: every one of %d cores writes into storage it owns", cores)
+		if len(notRun) > 0 {
+			v.Line = fmt.Sprintf("OK: what was run holds on %d cores", cores)
+		}
+		if weakest.State == verdict.Warn {
+			v.State = verdict.Warn
+		}
+	}
+	if weakest.Step != 0 && v.State > verdict.Pass {
+		v.Line += fmt.Sprintf(" (weakest link: step %d, %s)", weakest.Step, weakest.Title)
+	}
+	if len(notRun) > 0 {
+		v.Line += "; not run: " + strings.Join(notRun, ", ")
+	}
+	r.res.Overall = v
+}

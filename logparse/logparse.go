@@ -64,7 +64,7 @@ type Line struct {
 	Subtable []byte
 	// Key is the key of a sample: any bytes.
 	Key []byte
-	// Writes is the core's own counter at this sample.
+	// Writes is the core's own counter at this sample; -1 for a probe.
 	Writes int64
 	// Clicks is the time of the write (sample, wrapped, probe); for a discovery
 	// line the difference that decided.

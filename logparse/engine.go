@@ -1,0 +1,499 @@
+package logparse
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+)
+
+// keepRuns is the number of runs described per device.
+const keepRuns = 64
+
+// exampleBytes is where a malformed example is cut.
+const exampleBytes = 200
+
+// engine takes lines in order and keeps what a scan knows: devices, runs,
+// counts. There is one for the scan, and in a parallel scan one for each chunk
+// that is read ahead of its turn: a speculative engine starts without knowing
+// what came before and notes what its result rests on, so that absorb can either
+// take it over exactly or refuse it.
+type engine struct {
+	opt         *Options
+	speculative bool
+	parser      Parser
+	line        Line
+
+	counts   Counts
+	examples []string
+
+	named []*device // in order of appearance
+	anon  *device   // of lines without a host
+	byKey map[string]*device
+	last  *device // of the last line, and the host it had
+	lastH []byte
+
+	// hostless: a line without a host was met. Which device it belongs to
+	// depends on those named before it.
+	hostless bool
+	window   bool
+	pool     *pool
+}
+
+// device is the state of one device. Its runs: while headOpen, samples belong to the run that
+// was going on before this engine's first line (speculative engines only).
+type device struct {
+	name     string
+	deliver  bool
+	counts   Counts
+	headOpen bool
+	open     bool // the current run goes on: samples belong to cur
+	runs     int  // begun by this engine
+	head     *segment
+	cur      *segment
+	kept     *segment  // the run that Options.Run numbers, once it is over
+	infos    []RunInfo // the last runs begun by this engine, at most 2·keepRuns
+	headInfo RunInfo
+	pending  []byte // stamp of the last sample, in the buffer being read
+	epoch    uint32 // last values of earlier epochs are forgotten
+	cores    []coreState
+	index    []int32 // [slot*denseCores+core] → index+1 into cores
+	sparse   map[[2]int]int32
+	pids     []slotPID
+	restarts int
+
+	// Since the last restart, or in a speculative engine since its start.
+	probes ProbeCollector
+	names  []Name
+}
+
+// segment is what is collected of one run.
+type segment struct {
+	number int
+	coll   SampleCollector
+}
+
+type coreState struct {
+	slot, core int
+	last       int64 // writes, valid in epoch
+	epoch      uint32
+	first      int64 // the first writes while headOpen
+	hasFirst   bool
+	samples    int64
+}
+
+// slotPID is the process id of a blade: first seen, and now.
+type slotPID struct {
+	slot       int
+	first, now int64
+}
+
+const (
+	denseCores = 256
+	denseSlots = 17
+)
+
+func newEngine(opt *Options, pool *pool, speculative bool) *engine {
+	e := &engine{opt: opt, speculative: speculative, pool: pool, byKey: map[string]*device{}}
+	e.window = !opt.Since.IsZero() || !opt.Until.IsZero()
+	e.parser.cal.ref, e.parser.cal.loc = opt.Now, opt.Location
+	return e
+}
+
+// reference sets the time from which years are inferred in the next input.
+func (e *engine) reference(changed time.Time) {
+	e.parser.cal = calendar{ref: e.opt.Now, loc: e.opt.Location}
+	if !changed.IsZero() && changed.Before(e.opt.Now) {
+		e.parser.cal.ref = changed
+	}
+}
+
+// feed takes the lines of buf, each ended by a newline; what follows the last newline is left.
+// It returns the number of bytes taken.
+func (e *engine) feed(buf []byte) int {
+	taken := 0
+	var lines int64
+	for {
+		k := bytes.IndexByte(buf[taken:], '\n')
+		if k < 0 {
+			break
+		}
+		lines++
+		if line := buf[taken : taken+k]; e.parser.Parse(line, &e.line) != KindOther {
+			e.take(line)
+		}
+		taken += k + 1
+	}
+	e.counts.Lines += lines
+	e.counts.Bytes += int64(taken)
+	e.settle()
+	return taken
+}
+
+// finish takes the last line of an input, which no newline ends.
+func (e *engine) finish(rest []byte) {
+	if len(rest) == 0 {
+		return
+	}
+	e.counts.Lines++
+	e.counts.Bytes += int64(len(rest))
+	if e.parser.Parse(rest, &e.line) != KindOther {
+		e.take(rest)
+	}
+	e.settle()
+}
+
+// take counts and delivers one line of ours.
+func (e *engine) take(raw []byte) {
+	l := &e.line
+	if e.window && !e.inWindow(l) {
+		return
+	}
+	d := e.device(l)
+	if e.opt.Host != "" && !d.deliver && d != e.anon {
+		e.counts.OtherHosts++
+		return
+	}
+	e.counts.add(l.Kind, l.Held)
+	d.counts.add(l.Kind, l.Held)
+	switch l.Kind {
+	case KindHeld, KindTruncated:
+		return
+	case KindMalformed:
+		if len(e.examples) < 3 {
+			e.examples = append(e.examples, string(bytes.ToValidUTF8(raw[:min(len(raw), exampleBytes)], []byte("?"))))
+		}
+		return
+	}
+	if l.ProcCore >= 0 && l.ProcCore != l.Core {
+		e.counts.Disagreements++
+		d.counts.Disagreements++
+	}
+	if l.PID != 0 {
+		d.process(e, l.Slot, l.PID)
+	}
+	switch l.Kind {
+	case KindSample, KindWrapped:
+		if l.Writes >= 0 {
+			d.sample(e, l)
+		}
+	case KindProbe:
+		if e.opt.NewProbes != nil && d.deliver {
+			if d.probes == nil {
+				d.probes = e.opt.NewProbes()
+			}
+			d.probes.Add(l)
+		}
+		if e.opt.AllLines {
+			d.enter(e, l)
+			if d.cur.coll != nil {
+				d.cur.coll.Add(l)
+			}
+		}
+	case KindDiscovery:
+		d.name1(l)
+	}
+}
+
+// add counts a line of ours by its kind.
+func (c *Counts) add(k Kind, held int64) {
+	switch k {
+	case KindSample:
+		c.Samples++
+	case KindWrapped:
+		c.Wrapped++
+	case KindTruncated:
+		c.Truncated++
+	case KindMalformed:
+		c.Malformed++
+	case KindProbe:
+		c.Probes++
+	case KindDiscovery:
+		c.Discovery++
+	case KindHeld:
+		c.Held += held
+		if held == 0 {
+			c.Throttled++
+		}
+	}
+}
+
+func (e *engine) inWindow(l *Line) bool {
+	t := l.Time()
+	if t.IsZero() {
+		e.counts.Undated++
+		return true
+	}
+	if !e.opt.Since.IsZero() && t.Before(e.opt.Since) || !e.opt.Until.IsZero() && t.After(e.opt.Until) {
+		e.counts.Outside++
+		return false
+	}
+	return true
+}
+
+// device finds the device of a line. Lines without a host belong to the only device named
+// so far; when there are several, to one without a name.
+func (e *engine) device(l *Line) *device {
+	if len(l.Host) == 0 {
+		e.hostless = true
+		if len(e.named) == 1 {
+			return e.named[0]
+		}
+		if e.anon == nil {
+			e.anon = e.newDevice("")
+		}
+		return e.anon
+	}
+	if e.last != nil && bytes.Equal(l.Host, e.lastH) {
+		return e.last
+	}
+	key := deviceName(l.Host)
+	d := e.byKey[string(key)]
+	if d == nil {
+		d = e.name(string(key))
+	}
+	e.last, e.lastH = d, append(e.lastH[:0], l.Host...)
+	return d
+}
+
+// name makes the device of a name met for the first time.
+func (e *engine) name(key string) *device {
+	var d *device
+	if len(e.named) == 0 && e.anon != nil { // its lines came before its name
+		d = e.anon
+		e.anon = nil
+		d.name = key
+		d.deliver = e.delivers(key)
+		if !d.deliver {
+			d.drop()
+		}
+	} else {
+		d = e.newDevice(key)
+	}
+	e.named = append(e.named, d)
+	e.byKey[key] = d
+	return d
+}
+
+func (e *engine) newDevice(name string) *device {
+	return &device{name: name, deliver: name == "" || e.delivers(name), headOpen: e.speculative}
+}
+
+// drop lets go of what a device collected that turns out not to be wanted.
+func (d *device) drop() {
+	d.probes = nil
+	for _, s := range []*segment{d.head, d.cur, d.kept} {
+		if s != nil {
+			s.coll = nil
+		}
+	}
+}
+
+func (e *engine) delivers(name string) bool {
+	return e.opt.Host == "" || name == string(deviceName([]byte(e.opt.Host)))
+}
+
+// deviceName is the first label of a host, or the whole of an address.
+func deviceName(host []byte) []byte {
+	dot := bytes.IndexByte(host, '.')
+	if dot <= 0 || bytes.IndexByte(host, ':') >= 0 {
+		return host
+	}
+	for _, c := range host {
+		if c != '.' && !isDigit(c) {
+			return host[:dot]
+		}
+	}
+	return host
+}
+
+// process notes the process id of a line; a new one is a restart.
+func (d *device) process(e *engine, slot int, pid int64) {
+	for i := range d.pids {
+		p := &d.pids[i]
+		if p.slot != slot {
+			continue
+		}
+		if p.now != pid {
+			p.now = pid
+			d.restarts++
+			d.breakRun()
+			d.probes, d.names = nil, nil
+		}
+		return
+	}
+	d.pids = append(d.pids, slotPID{slot: slot, first: pid, now: pid})
+}
+
+// breakRun ends the run: all last values are forgotten.
+func (d *device) breakRun() {
+	d.epoch++
+	d.open = false
+	d.headOpen = false
+}
+
+// sample takes a sample, wrapped or not.
+func (d *device) sample(e *engine, l *Line) {
+	c := d.coreState(l.Slot, l.Core)
+	if c.epoch == d.epoch && c.last >= 0 && l.Writes <= c.last {
+		d.breakRun()
+	}
+	d.enter(e, l)
+	if d.headOpen && !c.hasFirst {
+		c.first, c.hasFirst = l.Writes, true
+	}
+	c.last, c.epoch = l.Writes, d.epoch
+	if l.Kind != KindSample {
+		return
+	}
+	c.samples++
+	d.info().Samples++
+	if len(l.Stamp) > 0 {
+		d.pending = l.Stamp
+	}
+	if d.cur.coll != nil {
+		d.cur.coll.Add(l)
+	}
+}
+
+// enter makes sure that a run is open.
+func (d *device) enter(e *engine, l *Line) {
+	if d.open {
+		return
+	}
+	d.open = true
+	if d.headOpen {
+		if d.head == nil {
+			d.head = e.segment(d, 0)
+			d.headInfo.First = l.Time()
+		}
+		d.cur = d.head
+		return
+	}
+	d.settle(&e.parser.cal)
+	d.begin(e, RunInfo{First: l.Time()}, nil)
+}
+
+// begin starts the next run, with what seg holds already where it isn't nil.
+func (d *device) begin(e *engine, info RunInfo, seg *segment) {
+	d.open = true
+	d.runs++
+	info.Number = d.runs
+	d.addInfo(info)
+	if seg == nil {
+		seg = e.segment(d, d.runs)
+	}
+	seg.number = d.runs
+	d.replace(e, seg)
+}
+
+// replace makes seg the current run's, or adds it to what is kept of all runs.
+func (d *device) replace(e *engine, seg *segment) {
+	old := d.cur
+	switch {
+	case old == nil || old == d.head:
+		if old != nil && e.opt.Run == RunAll {
+			e.merge(d, old, seg)
+			return
+		}
+		d.cur = seg
+	case e.opt.Run == RunAll:
+		e.merge(d, old, seg)
+	case e.opt.Run > 0 && old.number == int(e.opt.Run):
+		d.kept, d.cur = old, seg
+	default:
+		e.recycle(old)
+		d.cur = seg
+	}
+}
+
+// selected is the segment that the selected runs went to, nil when there is none.
+func (d *device) selected(run RunSelect) *segment {
+	switch {
+	case d.kept != nil:
+		return d.kept
+	case d.cur == nil || run > 0 && d.cur.number != int(run):
+		return nil
+	}
+	return d.cur
+}
+
+func (d *device) addInfo(info RunInfo) {
+	if len(d.infos) == 2*keepRuns {
+		d.infos = append(d.infos[:0], d.infos[keepRuns:]...)
+	}
+	d.infos = append(d.infos, info)
+}
+
+// info describes the current run.
+func (d *device) info() *RunInfo {
+	if d.runs == 0 {
+		return &d.headInfo
+	}
+	return &d.infos[len(d.infos)-1]
+}
+
+// settle reads the time of the last sample, whose bytes are about to go.
+func (d *device) settle(cal *calendar) {
+	if d.pending != nil {
+		d.info().Last = (&Line{Stamp: d.pending, cal: cal}).Time()
+		d.pending = nil
+	}
+}
+
+func (e *engine) settle() {
+	for _, d := range e.named {
+		d.settle(&e.parser.cal)
+	}
+	if e.anon != nil {
+		e.anon.settle(&e.parser.cal)
+	}
+}
+
+// coreState finds the state of a core.
+func (d *device) coreState(slot, core int) *coreState {
+	if slot < denseSlots && core < denseCores {
+		i := slot*denseCores + core
+		if i < len(d.index) && d.index[i] != 0 {
+			return &d.cores[d.index[i]-1]
+		}
+	} else if i, ok := d.sparse[[2]int{slot, core}]; ok {
+		return &d.cores[i-1]
+	}
+	return d.newCore(slot, core)
+}
+
+func (d *device) newCore(slot, core int) *coreState {
+	d.cores = append(d.cores, coreState{slot: slot, core: core, last: -1, epoch: d.epoch})
+	n := int32(len(d.cores))
+	if slot < denseSlots && core < denseCores {
+		i := slot*denseCores + core
+		if i >= len(d.index) {
+			d.index = append(d.index, make([]int32, (slot+1)*denseCores-len(d.index))...)
+		}
+		d.index[i] = n
+	} else {
+		if d.sparse == nil {
+			d.sparse = map[[2]int]int32{}
+		}
+		d.sparse[[2]int{slot, core}] = n
+	}
+	return &d.cores[n-1]
+}
+
+// name1 keeps a discovery line.
+func (d *device) name1(l *Line) {
+	d.setName(Name{Slot: l.Slot, Core: l.Core, Subtable: string(l.Subtable), Tries: l.Tries,
+		Clicks: l.Clicks, TMMs: l.TMMs, Warning: l.Warning})
+}
+
+func (d *device) setName(n Name) {
+	i, found := slices.BinarySearchFunc(d.names, n, func(a, b Name) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Core, b.Core))
+	})
+	if found {
+		d.names[i] = n
+	} else {
+		d.names = slices.Insert(d.names, i, n)
+	}
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package logparse
+
+import (
+	"context"
+	"os"
+)
+
+func widenPipe(*os.File) {}
+
+// pipeReader reads a pipe. A cancelled ctx is noticed with the next read.
+type pipeReader struct {
+	ctx context.Context
+	f   *os.File
+}
+
+func (p *pipeReader) Read(b []byte) (int, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return p.f.Read(b)
+}

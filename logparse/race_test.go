@@ -1,0 +1,5 @@
+//go:build race
+
+package logparse_test
+
+const raceDetector = true

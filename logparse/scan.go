@@ -1,0 +1,498 @@
+package logparse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+)
+
+const (
+	// readBytes is the size of one read: larger ones leave the cache.
+	readBytes = 256 << 10
+	// maxLineBytes is the longest line that is kept whole; of a longer one the
+	// first and the last edgeBytes are.
+	maxLineBytes = 8 << 20
+	edgeBytes    = 64 << 10
+	// chunkBytes is the default of Options.ChunkBytes.
+	chunkBytes = 4 << 20
+)
+
+// Scan reads inputs to their end and returns what they held. All are opened
+// first; files are read in the order of their first times. On an error, or when
+// ctx is cancelled, the result, if not nil, holds what was read until then.
+// With a live input among them it reads until ctx is done, which is then no error.
+func Scan(ctx context.Context, inputs []Input, opt Options) (*Result, error) {
+	for _, in := range inputs {
+		if in.Live() {
+			w, err := Start(ctx, inputs, opt)
+			if err != nil {
+				return nil, err
+			}
+			return w.wait()
+		}
+	}
+	opt.defaults()
+	s := &scan{opt: &opt}
+	if err := s.open(inputs); err != nil {
+		return nil, err
+	}
+	defer s.close()
+	err := s.run(ctx)
+	return s.result(), err
+}
+
+// Read reads one uncompressed reader to its end and gives every sample,
+// wrapped ones not, to fn: the short form for a window of a log.
+func Read(r io.Reader, fn func(*Line)) (Counts, error) {
+	opt := Options{Run: RunAll, NewSamples: func() SampleCollector { return funcCollector(fn) }}
+	opt.defaults()
+	e := newEngine(&opt, &pool{}, false)
+	var b block
+	err := b.stream(context.Background(), r, e)
+	return e.result().Counts, err
+}
+
+// funcCollector passes samples on.
+type funcCollector func(*Line)
+
+func (f funcCollector) Add(l *Line)         { f(l) }
+func (funcCollector) Merge(SampleCollector) {}
+func (funcCollector) Reset()                {}
+
+// defaults fills in what the zero value stands for.
+func (o *Options) defaults() {
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.ChunkBytes <= 0 {
+		o.ChunkBytes = chunkBytes
+	}
+	if o.Every <= 0 {
+		o.Every = time.Second
+	}
+}
+
+// scan is one run over inputs.
+type scan struct {
+	opt   *Options
+	items []*item
+	read  []InputInfo
+	main  *engine
+	pool  pool
+	buf   block
+}
+
+func (s *scan) open(inputs []Input) error {
+	s.main = newEngine(s.opt, &s.pool, false)
+	for _, in := range inputs {
+		it, err := in.open(s.opt)
+		if err != nil {
+			s.close()
+			return err
+		}
+		s.items = append(s.items, it)
+	}
+	if len(s.items) > 1 {
+		inTimeOrder(s.items, s.opt)
+	}
+	return nil
+}
+
+func (s *scan) close() {
+	for _, it := range s.items {
+		it.shut()
+	}
+}
+
+func (s *scan) result() *Result {
+	r := s.main.result()
+	r.Inputs = s.read
+	return r
+}
+
+// task is a piece of an input: all of it, or a range of a regular file.
+type task struct {
+	it       *item
+	from, to int64
+	last     bool // the input ends with this task
+
+	// Set for a task that is read ahead by a worker.
+	done chan struct{}
+	eng  *engine
+	err  error
+}
+
+// run reads all items. Pieces that can be read at any time are read ahead by
+// workers, each into an engine of its own, and absorbed in order.
+func (s *scan) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+
+	workers := s.opt.Workers
+	if s.opt.Run > 0 {
+		workers = 1 // a run's number is known in order only
+	}
+	next := s.tasks(workers)
+	ahead := 2 * workers
+	work := make(chan *task, ahead)
+	defer close(work)
+	started := 0
+	var queue []*task
+	more := true
+	for {
+		for more && len(queue) < ahead {
+			t := next()
+			if t == nil {
+				more = false
+				break
+			}
+			if t.done != nil {
+				work <- t // never blocks: at most ahead are on their way
+				if started < workers {
+					started++
+					wg.Go(func() { s.worker(ctx, work) })
+				}
+			}
+			queue = append(queue, t)
+		}
+		if len(queue) == 0 {
+			return nil
+		}
+		t := queue[0]
+		queue = queue[1:]
+		if err := s.finish(ctx, t); err != nil {
+			return err
+		}
+		if t.last {
+			s.read = append(s.read, t.it.info)
+		}
+	}
+}
+
+// finish brings the next task in order into the main engine.
+func (s *scan) finish(ctx context.Context, t *task) error {
+	if t.done != nil {
+		<-t.done
+		if t.err == nil && s.main.absorb(t.eng) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// The guess was wrong, or the piece broke off: once more, in order.
+	}
+	return t.read(ctx, s.main, &s.buf, t.done == nil)
+}
+
+// worker reads tasks ahead of their turn.
+func (s *scan) worker(ctx context.Context, work <-chan *task) {
+	var buf block
+	for t := range work {
+		t.eng = newEngine(s.opt, &s.pool, true)
+		t.err = t.read(ctx, t.eng, &buf, false)
+		close(t.done)
+	}
+}
+
+// tasks cuts the items into tasks, one per call, nil at the end.
+func (s *scan) tasks(workers int) func() *task {
+	i, at := 0, int64(-1)
+	many := 0 // items that are worth a worker of their own
+	for _, it := range s.items {
+		if it.regular {
+			many++
+		}
+	}
+	return func() *task {
+		if i == len(s.items) {
+			return nil
+		}
+		it := s.items[i]
+		t := &task{it: it, from: it.from, to: it.to, last: true}
+		switch {
+		case !it.regular || workers == 1:
+		case it.info.Compression != "":
+			if many > 1 {
+				t.done = make(chan struct{})
+			}
+		case it.to-it.from > s.opt.ChunkBytes || many > 1:
+			if at < 0 {
+				at = it.from
+			}
+			t.from, t.to = at, min(at+s.opt.ChunkBytes, it.to)
+			t.last = t.to == it.to
+			t.done = make(chan struct{})
+			at = t.to
+		}
+		if t.last {
+			i++
+			at = -1
+		}
+		return t
+	}
+}
+
+// read reads the lines of the task into e. beside: decode in a goroutine of its own.
+func (t *task) read(ctx context.Context, e *engine, buf *block, beside bool) error {
+	e.reference(t.it.changed)
+	if t.it.regular && t.it.info.Compression == "" {
+		return buf.lines(ctx, t.it, t.from, t.to, e)
+	}
+	var r io.Reader
+	if t.it.regular {
+		r = io.NewSectionReader(t.it.file, t.it.from, t.it.to-t.it.from)
+	} else {
+		if t.it.file != nil {
+			t.it.r = &pipeReader{ctx: ctx, f: t.it.file}
+		}
+		t.it.sniff()
+		r = t.it.r
+	}
+	if format := t.it.info.Compression; format != "" {
+		d, err := decoder(format, r)
+		if err != nil {
+			return pathError(t.it.in.name, err)
+		}
+		r = d
+		if beside {
+			d = newReadAhead(d)
+			r = d
+		}
+		defer d.Close()
+	}
+	if err := buf.stream(ctx, r, e); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return pathError(t.it.in.name, err)
+	}
+	return nil
+}
+
+// block is the buffer that lines are cut from. The line that the last read
+// broke off stays at its start.
+type block struct {
+	buf     []byte
+	n       int
+	shorter bool // the line at the start has lost its middle
+}
+
+// room is where the next read goes.
+func (b *block) room(e *engine) []byte {
+	if b.buf == nil {
+		b.buf = make([]byte, readBytes)
+	}
+	if b.n == len(b.buf) {
+		if len(b.buf) < maxLineBytes {
+			b.buf = append(b.buf, make([]byte, len(b.buf))...)
+		} else {
+			if !b.shorter {
+				b.shorter = true
+				e.counts.Shortened++
+			}
+			copy(b.buf[edgeBytes:], b.buf[b.n-edgeBytes:b.n])
+			e.counts.Bytes += int64(b.n - 2*edgeBytes)
+			b.n = 2 * edgeBytes
+		}
+	}
+	return b.buf[b.n:min(len(b.buf), max(readBytes, 2*b.n))]
+}
+
+// fed takes the n bytes just read.
+func (b *block) fed(n int, e *engine) {
+	if b.shorter {
+		k := bytes.IndexByte(b.buf[b.n:b.n+n], '\n')
+		b.n += n
+		if k < 0 {
+			return
+		}
+		b.shorten(b.n-n+k, e)
+	} else {
+		b.n += n
+	}
+	k := e.feed(b.buf[:b.n])
+	if k > 0 {
+		b.n = copy(b.buf, b.buf[k:b.n])
+	}
+}
+
+// shorten leaves the edges of the line that ends at end.
+func (b *block) shorten(end int, e *engine) {
+	b.shorter = false
+	cut := end - 2*edgeBytes
+	copy(b.buf[edgeBytes:], b.buf[end-edgeBytes:b.n])
+	b.n -= cut
+	e.counts.Bytes += int64(cut)
+}
+
+// end takes what no newline ended.
+func (b *block) end(e *engine) {
+	if b.shorter {
+		b.shorten(b.n, e)
+	}
+	e.finish(b.buf[:b.n])
+	b.n = 0
+}
+
+// stream reads r to its end.
+func (b *block) stream(ctx context.Context, r io.Reader, e *engine) error {
+	b.n, b.shorter = 0, false
+	for empty := 0; ; {
+		n, err := r.Read(b.room(e))
+		if n > 0 {
+			empty = 0
+			b.fed(n, e)
+		} else if empty++; err == nil && empty > 100 {
+			err = io.ErrNoProgress
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			b.end(e)
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// lines reads the lines that start in [from, to) of a regular file.
+func (b *block) lines(ctx context.Context, it *item, from, to int64, e *engine) error {
+	b.n, b.shorter = 0, false
+	at := from
+	skip := from > it.from
+	if skip {
+		at-- // a newline there means that a line starts at from
+	}
+	for at < to {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		room := b.room(e)
+		n, err := it.file.ReadAt(room[:min(int64(len(room)), to-at)], at)
+		if n == 0 {
+			if err == io.EOF { // the file became shorter
+				break
+			}
+			return pathError(it.in.name, err)
+		}
+		at += int64(n)
+		if skip {
+			k := bytes.IndexByte(b.buf[:n], '\n')
+			if k < 0 {
+				continue
+			}
+			skip = false
+			n = copy(b.buf, b.buf[k+1:n])
+			if n == 0 {
+				continue
+			}
+		}
+		b.fed(n, e)
+	}
+	// The last line goes on behind to.
+	for b.n > 0 && at < it.to {
+		room := b.room(e)
+		n, err := it.file.ReadAt(room[:min(int64(len(room)), it.to-at, max(4096, int64(b.n)))], at)
+		if n == 0 {
+			if err != io.EOF {
+				return pathError(it.in.name, err)
+			}
+			break
+		}
+		at += int64(n)
+		if k := bytes.IndexByte(room[:n], '\n'); k >= 0 {
+			b.fed(k+1, e)
+			b.n = 0
+			return nil
+		}
+		b.n += n
+	}
+	b.end(e)
+	return nil
+}
+
+// readAhead decodes in a goroutine of its own, into two buffers in turn.
+type readAhead struct {
+	full, free chan []byte
+	cur        []byte // what is left of the buffer being read
+	whole      []byte
+	err        error
+	quit       chan struct{}
+	src        io.ReadCloser
+}
+
+func newReadAhead(src io.ReadCloser) *readAhead {
+	a := &readAhead{full: make(chan []byte, 4), free: make(chan []byte, 4), quit: make(chan struct{}), src: src}
+	for range 4 {
+		a.free <- make([]byte, 128<<10)
+	}
+	go a.run()
+	return a
+}
+
+func (a *readAhead) run() {
+	defer close(a.full)
+	for {
+		var buf []byte
+		select {
+		case buf = <-a.free:
+		case <-a.quit:
+			return
+		}
+		n, err := io.ReadAtLeast(a.src, buf, len(buf)/2)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF // ours: the source's own is typed
+		}
+		if n > 0 {
+			select {
+			case a.full <- buf[:n]:
+			case <-a.quit:
+				return
+			}
+		}
+		if err != nil {
+			a.err = err // read after full is closed
+			return
+		}
+	}
+}
+
+func (a *readAhead) Read(p []byte) (int, error) {
+	for len(a.cur) == 0 {
+		if a.whole != nil {
+			a.free <- a.whole[:cap(a.whole)]
+			a.whole = nil
+		}
+		buf, ok := <-a.full
+		if !ok {
+			return 0, a.err
+		}
+		a.cur, a.whole = buf, buf
+	}
+	n := copy(p, a.cur)
+	a.cur = a.cur[n:]
+	return n, nil
+}
+
+// Close ends the goroutine and closes the source.
+func (a *readAhead) Close() error {
+	close(a.quit)
+	for range a.full {
+	}
+	return a.src.Close()
+}

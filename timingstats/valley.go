@@ -1,6 +1,10 @@
 package timingstats
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // Valley is the place between two populations of click counts, a fast and a
 // slow one, or the statement that there is only one.
@@ -18,112 +22,91 @@ type Valley struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// What makes a second population: it is at least minRatio away, the space
-// between the two is nearly empty, and it is more than noise, which is up to
-// noiseShare of a core's samples.
+// What makes two populations: they are minRatio apart, the space between is
+// nearly empty, and neither is mere noise, which is up to noiseShare of each
+// core's samples.
 const (
-	valleyBins   = 4    // per doubling
-	minRatio     = 4.0  // lower edge of the slow over upper edge of the fast, both without their outer 5 %
-	noiseShare   = 0.05 // stray slow samples of a healthy core
-	valleyMinN   = 8    // samples of a core that can show a population
-	valleyFilled = 0.05 // samples allowed in the space between, as a share of the smaller population
+	minRatio   = 4.0  // lower edge of the slow over upper edge of the fast
+	edgeTrim   = 0.05 // share of each population that lies beyond its edge
+	noiseShare = 0.05 // stray samples of a core
+	noiseN     = 2    // stray samples that are noise in any case
+	valleyMinN = 8    // samples of a core that can show a population
+	midFilled  = 0.05 // samples in the middle of the space between, as a share of the smaller population
 )
 
-// FindValley looks for two populations in the samples of all cores together.
-// The split is the one that best separates the logarithms (Otsu, "A threshold
-// selection method from gray-level histograms", IEEE Trans. SMC 9(1), 1979);
-// it counts only if the populations are at least four times apart with next to
-// nothing between them, and if some core has more of the slow one than noise.
+// step is a value with the number of samples up to and including it.
+type step struct{ value, upTo int64 }
+
+// FindValley looks for two populations in the samples of all cores together. Of
+// all places at which the sorted samples can be parted so that the parts are
+// four times from each other, without the outer 5 % of each, it takes the one
+// with the widest step from one sample to the next whose parts are both more
+// than noise on some core.
 func FindValley(cores ...*Recorder) Valley {
 	all := NewRecorder(MaxClicks)
 	for _, c := range cores {
 		all.Merge(c)
 	}
-	v := Valley{FastN: all.N(), FastClicks: all.Percentile(50)}
-	if all.N() < valleyMinN {
-		v.Reason = "too few samples to tell one population from two"
-		return v
+	n := all.N()
+	one := Valley{FastN: n, FastClicks: all.Percentile(50)}
+	if n < valleyMinN {
+		one.Reason = "too few samples to tell one population from two"
+		return one
 	}
-	const bins = 32*valleyBins + 1
-	var count [bins]float64
-	bin := func(clicks int64) int { return int(math.Log2(float64(clicks)+1) * valleyBins) }
-	all.Each(func(low, high, n int64) { count[bin(low+(high-low)/2)] += float64(n) })
+	var steps []step
+	var upTo int64
+	all.Each(func(_, high, k int64) {
+		upTo += k
+		steps = append(steps, step{max(high, 1), upTo})
+	})
+	at := func(rank int64) int64 {
+		i, _ := slices.BinarySearchFunc(steps, rank, func(s step, r int64) int { return cmp.Compare(s.upTo, r) })
+		return steps[min(i, len(steps)-1)].value
+	}
+	edges := func(i int) (fast, slow int64) {
+		f := steps[i].upTo
+		return at(f - int64(edgeTrim*float64(f))), at(f + 1 + int64(edgeTrim*float64(n-f)))
+	}
+	var splits []int // by their last fast step
+	for i := range len(steps) - 1 {
+		if fast, slow := edges(i); float64(slow) >= minRatio*float64(fast) {
+			splits = append(splits, i)
+		}
+	}
+	width := func(i int) float64 { return float64(steps[i+1].value) / float64(steps[i].value) }
+	slices.SortStableFunc(splits, func(a, b int) int { return cmp.Compare(width(b), width(a)) })
 
-	// Otsu: the edge with the largest variance between the classes. A run of
-	// empty bins gives the same variance for all its edges: take the middle.
-	var n, sum float64
-	for i, c := range count {
-		n, sum = n+c, sum+c*float64(i)
-	}
-	var below, belowSum, best float64
-	first, last := -1, -1
-	for i := 0; i < bins-1; i++ {
-		below, belowSum = below+count[i], belowSum+count[i]*float64(i)
-		above := n - below
-		if below == 0 || above == 0 {
+	one.Reason = "the samples spread without a gap: there is only one population"
+	for _, i := range splits {
+		fast, slow := edges(i)
+		geo := func(a, b int64) int64 { return int64(math.Sqrt(float64(a)*float64(b)) + 0.5) }
+		threshold := max(geo(fast, slow), fast+1)
+		slowN := all.CountFrom(threshold)
+		fastN := n - slowN
+		mid := all.CountFrom(geo(fast, threshold)) - all.CountFrom(geo(threshold, slow))
+		if float64(mid) > midFilled*float64(min(fastN, slowN))+1 {
 			continue
 		}
-		d := belowSum/below - (sum-belowSum)/above
-		switch between := below * above * d * d; {
-		case between > best*(1+1e-12):
-			best, first, last = between, i, i
-		case between >= best*(1-1e-12) && last == i-1:
-			last = i
+		if !population(cores, fastN, n, func(c *Recorder) int64 { return c.N() - c.CountFrom(threshold) }) ||
+			!population(cores, slowN, n, func(c *Recorder) int64 { return c.CountFrom(threshold) }) {
+			one.Reason = "the few samples apart are no more than noise: there is only one population"
+			continue
+		}
+		return Valley{
+			Found: true, ThresholdClicks: threshold, FastN: fastN, SlowN: slowN,
+			FastClicks: at((fastN + 1) / 2), SlowClicks: at(fastN + (slowN+1)/2),
 		}
 	}
-	if first < 0 {
-		v.Reason = "all samples are alike: there is only one population"
-		return v
-	}
-	edge := float64(first+last)/2 + 1
-	split := max(int64(math.Exp2(edge/valleyBins)-1+0.5), 1)
-
-	slow := all.CountFrom(split)
-	fast := all.N() - slow
-	if fast == 0 || slow == 0 {
-		v.Reason = "all samples are alike: there is only one population"
-		return v
-	}
-	fastEdge := valueAtRank(all, (fast*95+99)/100)
-	slowEdge := valueAtRank(all, fast+max(slow*5/100, 1))
-	if float64(slowEdge) < minRatio*float64(max(fastEdge, 1)) {
-		v.Reason = "the samples spread without a gap: there is only one population"
-		return v
-	}
-	// The threshold lies in the geometric middle of the space between.
-	threshold := max(int64(math.Sqrt(float64(max(fastEdge, 1))*float64(slowEdge))+0.5), fastEdge+1)
-	lo := int64(math.Sqrt(float64(max(fastEdge, 1))*float64(threshold)) + 0.5)
-	hi := int64(math.Sqrt(float64(threshold)*float64(slowEdge)) + 0.5)
-	if between := all.CountFrom(lo) - all.CountFrom(hi); float64(between) > valleyFilled*float64(min(fast, slow))+1 {
-		v.Reason = "the samples spread without a gap: there is only one population"
-		return v
-	}
-	real := false
-	for _, c := range cores {
-		if c.N() >= valleyMinN && float64(c.CountFrom(threshold)) > noiseShare*float64(c.N())+2 {
-			real = true
-		}
-	}
-	if !real && float64(slow) <= noiseShare*float64(all.N())+2 {
-		v.Reason = "the few slow samples are no more than noise: there is only one population"
-		return v
-	}
-	slow = all.CountFrom(threshold)
-	fast = all.N() - slow
-	return Valley{
-		Found: true, ThresholdClicks: threshold, FastN: fast, SlowN: slow,
-		FastClicks: valueAtRank(all, (fast+1)/2), SlowClicks: valueAtRank(all, fast+(slow+1)/2),
-	}
+	return one
 }
 
-// valueAtRank is the value of a rank counted from 1, within [1, N].
-func valueAtRank(r *Recorder, rank int64) int64 {
-	rank = min(max(rank, 1), r.N())
-	if r.Exact() {
-		r.sort()
-		return r.exact[rank-1]
-	}
-	return min(max(r.hist.atRank(uint64(rank)), r.min), r.max)
+// population says that the k of n samples that part counts core by core are
+// more than noise, on all cores together or on one of them.
+func population(cores []*Recorder, k, n int64, part func(*Recorder) int64) bool {
+	beyond := func(k, n int64) bool { return float64(k) > noiseShare*float64(n)+noiseN }
+	return beyond(k, n) || slices.ContainsFunc(cores, func(c *Recorder) bool {
+		return c.N() >= valleyMinN && beyond(part(c), c.N())
+	})
 }
 
 // Valley looks for two populations in the samples of all cores of s.

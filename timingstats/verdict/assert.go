@@ -230,13 +230,12 @@ var unitSuffixes = [...]struct {
 // assertion's value.
 func (a Assertion) find(m map[string]float64) (float64, bool, error) {
 	if a.percent {
-		// A per cent value asks for a share first.
-		for _, n := range []string{a.name + "_share", a.name} {
-			if x, ok := m[n]; ok {
-				return x, true, nil
-			}
+		name := a.name
+		if !strings.HasSuffix(name, "_share") {
+			name += "_share"
 		}
-		return 0, false, nil
+		x, ok := m[name]
+		return x, ok, nil
 	}
 	stem, kind, base := splitUnit(a.name)
 	wantBase := base

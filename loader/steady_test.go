@@ -1,0 +1,100 @@
+package loader
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// instant is a fake whose answers take no time and no memory.
+func instant() *fake { return &fake{cores: 4} }
+
+// mallocs is how many allocations a load of n writes makes.
+func mallocs(t *testing.T, n int64, cfg LoadConfig) uint64 {
+	t.Helper()
+	cfg.Count = n
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f := instant()
+	if cfg.Steer {
+		f.core = byPort(4)
+	}
+	r, err := Load(t.Context(), f, cfg)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkAccount(t, r.Accounting)
+	return after.Mallocs - before.Mallocs
+}
+
+func TestLoadAllocatesNothingPerRequest(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  LoadConfig
+	}{
+		{"seq", LoadConfig{}},
+		{"uuid", LoadConfig{Keys: KeysUUID}},
+		{"zipf", LoadConfig{Keys: KeysZipf}},
+		{"open loop", LoadConfig{Rate: 1e9}},
+		{"progress", LoadConfig{Progress: &Progress{}}},
+		{"steer", LoadConfig{Steer: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Workers = 4
+			short := mallocs(t, 50_000, tt.cfg)
+			long := mallocs(t, 250_000, tt.cfg)
+			// The distributions' buckets and the series' points still grow a little.
+			if extra := int64(long) - int64(short); extra > 4000 {
+				t.Errorf("%d allocations for 200,000 requests more", extra)
+			}
+		})
+	}
+}
+
+// A million requests leave no more behind than ten thousand.
+func TestMemoryIsFlat(t *testing.T) {
+	live := func(n int64) uint64 {
+		var m runtime.MemStats
+		r, err := Load(t.Context(), instant(), LoadConfig{Count: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		runtime.KeepAlive(r)
+		return m.HeapAlloc
+	}
+	small, large := live(20_000), live(1_000_000)
+	if large > small+1<<20 {
+		t.Errorf("%d bytes after 20,000 requests, %d after 1,000,000", small, large)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	b.ReportAllocs()
+	if _, err := Load(b.Context(), instant(), LoadConfig{Count: int64(b.N), Workers: 2}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkCollector(b *testing.B) {
+	f := instant()
+	c := newCollector(nil, f, 4)
+	c.beginRun()
+	w := &loadWorker{}
+	b.ReportAllocs()
+	o := outcome{keys: 1}
+	for b.Loop() {
+		o.start, o.due = o.end, o.end
+		o.end += 100 * time.Microsecond
+		w.ans.Core = (w.ans.Core + 1) & 3
+		w.ans.Timing.Connect = 50 * time.Microsecond
+		w.ans.Timing.FirstByte = 50 * time.Microsecond
+		c.add(&o, &w.ans)
+	}
+}

@@ -1,0 +1,158 @@
+package refplane
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// sampleLog hands lines from the cores to a writer. A core appends to memory
+// and goes on; one goroutine writes. When the writer is slower than the cores
+// for so long that the memory is full, lines are dropped, counted, and owned
+// up to in the log itself, as syslog does.
+type sampleLog struct {
+	w    io.Writer
+	host string // with the blade, and a blank after it
+	pid  string // in brackets, with what follows
+	full int    // bytes that may be pending
+	wait bool   // a full log blocks instead of dropping (simulated time doesn't mind)
+
+	mu      sync.Mutex
+	more    sync.Cond // something is pending, or closing
+	less    sync.Cond // something was written
+	pending []byte
+	writing bool
+	closing bool
+	done    chan struct{}
+	written int64 // lines
+	dropped int64 // lines
+	held    int64 // dropped since the last line that said so
+	err     error
+}
+
+const logMemory = 64 << 20
+
+func newSampleLog(w io.Writer, slot, pid int, wait bool) *sampleLog {
+	l := &sampleLog{w: w, host: "tbl ", full: logMemory, wait: wait, done: make(chan struct{})}
+	if slot > 0 {
+		l.host = "slot" + strconv.Itoa(slot) + "/tbl "
+	}
+	l.pid = "[" + strconv.Itoa(pid) + "]: Rule /Common/LOCALDB <HTTP_REQUEST>: "
+	l.more.L = &l.mu
+	l.less.L = &l.mu
+	go l.run()
+	return l
+}
+
+// add takes over a copy of whole lines. It blocks for no longer than another
+// core's copy takes.
+func (l *sampleLog) add(b []byte) {
+	lines := int64(bytes.Count(b, []byte{'\n'}))
+	l.mu.Lock()
+	for l.wait && len(l.pending)+len(b) > l.full && l.writing {
+		l.less.Wait()
+	}
+	switch {
+	case len(l.pending)+len(b) > l.full && l.writing, l.err != nil, l.closing:
+		l.dropped += lines
+		l.held += lines
+	default:
+		if l.held > 0 {
+			l.pending = l.appendPrefix(l.pending, 0, time.Now())
+			l.pending = append(l.pending, "Re-enabling general logging; held "...)
+			l.pending = strconv.AppendInt(l.pending, l.held, 10)
+			l.pending = append(l.pending, " messages.\n"...)
+			l.held = 0
+		}
+		l.pending = append(l.pending, b...)
+		l.written += lines
+		if !l.writing {
+			l.more.Signal()
+		}
+	}
+	l.mu.Unlock()
+}
+
+// appendPrefix appends what syslog puts before a message.
+func (l *sampleLog) appendPrefix(b []byte, core int, now time.Time) []byte {
+	b = now.UTC().AppendFormat(b, "2006-01-02T15:04:05.000-07:00")
+	b = append(b, ' ')
+	b = append(b, l.host...)
+	b = append(b, "info tmm"...)
+	if core > 0 {
+		b = strconv.AppendInt(b, int64(core), 10)
+	}
+	return append(b, l.pid...)
+}
+
+func (l *sampleLog) run() {
+	defer close(l.done)
+	var buf []byte
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		for len(l.pending) == 0 {
+			l.less.Broadcast()
+			if l.closing {
+				return
+			}
+			l.more.Wait()
+		}
+		buf, l.pending = l.pending, buf[:0]
+		l.writing = true
+		l.mu.Unlock()
+		_, err := l.w.Write(buf)
+		l.mu.Lock()
+		l.writing = false
+		if err != nil && l.err == nil {
+			l.err = err
+		}
+		if cap(buf) > 1<<20 {
+			buf = nil // a burst's memory goes back
+		}
+		l.less.Broadcast()
+	}
+}
+
+// flush waits until nothing is pending.
+func (l *sampleLog) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.pending) > 0 || l.writing {
+		l.less.Wait()
+	}
+	return l.err
+}
+
+// counts are the lines written and dropped so far.
+func (l *sampleLog) counts() (written, dropped int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written, l.dropped
+}
+
+// close writes out what is pending and ends the goroutine.
+func (l *sampleLog) close() error {
+	l.mu.Lock()
+	l.closing = true
+	l.more.Signal()
+	l.mu.Unlock()
+	<-l.done
+	return l.err
+}
+
+// appendEncoded appends a key as the log and the wire print it: what is not
+// printable ASCII, and the percent sign, as %XX.
+func appendEncoded(b, key []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range key {
+		if c > 0x20 && c < 0x7f && c != '%' {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return b
+}

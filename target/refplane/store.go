@@ -1,0 +1,200 @@
+package refplane
+
+import "bytes"
+
+// store is one core's storage. Only that core's thread touches it, so it has
+// no locks.
+type store struct {
+	slab
+	wheel wheel
+	names index // subtables by name
+	keys  index // entries by subtable and key
+	seed  uint64
+	// last is the subtable found last, 0: none. A core writes into the same
+	// one for most of its life.
+	last    uint32
+	expired int64 // entries that went because their time was over
+}
+
+func (st *store) init(seed uint64, now uint32) {
+	st.slab.init(sentinels)
+	st.names.init()
+	st.keys.init()
+	st.seed = seed
+	st.last = 0
+	st.wheelInit(now)
+}
+
+// entries and subtables count what is stored, entries that are past their
+// deadline and not yet swept included.
+func (st *store) entries() int64   { return int64(st.keys.count) }
+func (st *store) subtables() int64 { return int64(st.names.count) }
+
+func (st *store) nameTag(name []byte) uint32 { return uint32(hash64(st.seed, name) >> 32) }
+
+func (st *store) keyTag(sub uint32, key []byte) uint32 {
+	return uint32(hash64(st.seed+uint64(sub)*k1, key) >> 32)
+}
+
+// subtable finds a subtable's record, 0 when there is none.
+func (st *store) subtable(name []byte) uint32 {
+	if st.last != 0 && bytes.Equal(st.key(st.last), name) {
+		return st.last
+	}
+	tag := st.nameTag(name)
+	s := st.names.segmentOf(tag)
+	for i := home(tag); ; {
+		v := s.slot[i]
+		if v == 0 {
+			return 0
+		}
+		if ref := uint32(v); uint32(v>>32) == tag && bytes.Equal(st.key(ref), name) {
+			st.last = ref
+			return ref
+		}
+		if i++; i == segSlots {
+			i = 0
+		}
+	}
+}
+
+// makeSubtable finds a subtable or makes it. An empty one must get an entry at
+// once: subtables live as long as they have entries.
+func (st *store) makeSubtable(name []byte) uint32 {
+	if ref := st.subtable(name); ref != 0 {
+		return ref
+	}
+	ref := st.alloc(len(name))
+	r := st.rec(ref)
+	*r = record{keyLen: uint32(len(name)), timeout: forever, lifetime: forever, prev: ref, next: ref}
+	copy(st.room(ref), name)
+	st.names.insert(st.nameTag(name), ref)
+	st.last = ref
+	return ref
+}
+
+// lookup finds an entry, dead or alive, 0 when there is none.
+func (st *store) lookup(sub uint32, key []byte, tag uint32) uint32 {
+	s := st.keys.segmentOf(tag)
+	for i := home(tag); ; {
+		v := s.slot[i]
+		if v == 0 {
+			return 0
+		}
+		if uint32(v>>32) == tag {
+			ref := uint32(v)
+			c := &st.chunks[ref>>slotBits]
+			slot := ref & slotMask
+			r := &c.head[slot]
+			if off := slot * c.size; r.sub == sub && bytes.Equal(c.data[off:off+r.keyLen], key) {
+				return ref
+			}
+		}
+		if i++; i == segSlots {
+			i = 0
+		}
+	}
+}
+
+// dead says that the record's time is over.
+func dead(r *record, now uint32) bool {
+	due, ok := deadline(r)
+	return ok && due <= uint64(now)
+}
+
+// find is lookup without the dead: one that it meets is removed.
+func (st *store) find(sub uint32, key []byte, tag, now uint32) uint32 {
+	ref := st.lookup(sub, key, tag)
+	if ref != 0 && dead(st.rec(ref), now) {
+		st.remove(ref)
+		st.expired++
+		return 0
+	}
+	return ref
+}
+
+// create adds an entry that is known not to be there. The two parts of its
+// value are joined.
+func (st *store) create(sub uint32, key, value []byte, tag, now, timeout, lifetime uint32) {
+	ref := st.alloc(len(key) + len(value))
+	c := &st.chunks[ref>>slotBits]
+	slot := ref & slotMask
+	off := slot * c.size
+	room := c.data[off : off+c.size]
+	copy(room[copy(room, key):], value)
+	r := &c.head[slot]
+	r.sub = sub
+	r.keyLen, r.valLen = uint32(len(key)), uint32(len(value))
+	r.created, r.touched = now, now
+	r.timeout, r.lifetime = timeout, lifetime
+	s := st.rec(sub)
+	r.prev, r.next = s.prev, sub
+	st.rec(s.prev).next = ref
+	s.prev = ref
+	s.touched++
+	st.schedule(ref, r)
+	st.keys.insert(tag, ref)
+}
+
+// setValue replaces an entry's value by head and tail joined; head may be the
+// entry's present value. The entry may move: its new record is returned.
+func (st *store) setValue(ref uint32, tag uint32, head, tail []byte) uint32 {
+	r := st.rec(ref)
+	n := int(r.keyLen) + len(head) + len(tail)
+	room := st.room(ref)
+	if k, _ := classOf(n); k == int(st.chunks[ref>>slotBits].class) && n <= len(room) && k != hugeClass {
+		v := room[r.keyLen:]
+		copy(v[copy(v, head):], tail)
+		r.valLen = uint32(len(head) + len(tail))
+		return ref
+	}
+	to := st.alloc(n)
+	r, room = st.rec(ref), st.room(ref) // alloc may have moved the chunks' table
+	q := st.rec(to)
+	*q = *r
+	q.valLen = uint32(len(head) + len(tail))
+	fresh := st.room(to)
+	at := copy(fresh, room[:r.keyLen])
+	at += copy(fresh[at:], head)
+	copy(fresh[at:], tail)
+	st.rec(q.prev).next = to
+	st.rec(q.next).prev = to
+	if q.wnxt != 0 {
+		st.rec(q.wprev).wnxt = to
+		st.rec(q.wnxt).wprev = to
+	}
+	st.keys.move(tag, ref, to)
+	st.release(ref)
+	return to
+}
+
+// setTimers changes an entry's timers.
+func (st *store) setTimers(ref, timeout, lifetime uint32) {
+	r := st.rec(ref)
+	if r.timeout == timeout && r.lifetime == lifetime {
+		return
+	}
+	st.unschedule(r)
+	r.timeout, r.lifetime = timeout, lifetime
+	st.schedule(ref, r)
+}
+
+// remove takes an entry out, and its subtable with the last one.
+func (st *store) remove(ref uint32) {
+	r := st.rec(ref)
+	sub := r.sub
+	st.unschedule(r)
+	st.keys.remove(st.keyTag(sub, st.key(ref)), ref)
+	st.rec(r.prev).next = r.next
+	st.rec(r.next).prev = r.prev
+	st.release(ref)
+	s := st.rec(sub)
+	if s.touched--; s.touched > 0 {
+		return
+	}
+	if st.last == sub {
+		st.last = 0
+	}
+	st.names.remove(st.nameTag(st.key(sub)), sub)
+	st.release(sub)
+}

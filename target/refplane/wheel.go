@@ -1,0 +1,128 @@
+package refplane
+
+// wheel is a hierarchical timing wheel (Varghese and Lauck 1987) of one core:
+// six levels of 64 buckets, a second in the first, each level 64 times
+// coarser. A bucket is a circular list through the records, headed by a
+// sentinel in the slab's chunk 0, so that a record leaves it without knowing
+// which one it is in.
+//
+// A touch does not move its record: when the bucket's time comes, the record
+// that got a later deadline meanwhile is filed anew. So a record's bucket is
+// never later than its deadline.
+type wheel struct {
+	cur   uint64 // the next second to work through
+	count int    // records in it
+}
+
+const (
+	wheelBits   = 6
+	wheelSlots  = 1 << wheelBits
+	wheelLevels = 6
+	sentinels   = wheelLevels * wheelSlots
+)
+
+// bucketOf is the sentinel for a deadline.
+func (w *wheel) bucketOf(due uint64) uint32 {
+	if due < w.cur {
+		due = w.cur
+	}
+	level := 0
+	for d := due - w.cur; d >= wheelSlots && level < wheelLevels-1; d >>= wheelBits {
+		level++
+	}
+	return bucket(level, due)
+}
+
+func bucket(level int, due uint64) uint32 {
+	return 1 + uint32(level)*wheelSlots + uint32(due>>(wheelBits*level))&(wheelSlots-1)
+}
+
+func (st *store) wheelInit(now uint32) {
+	st.wheel = wheel{cur: uint64(now) + 1}
+	for i := range uint32(sentinels) {
+		r := st.rec(1 + i)
+		r.wprev, r.wnxt = 1+i, 1+i
+	}
+}
+
+// deadline is when the record dies; ok is false when it never does.
+func deadline(r *record) (due uint64, ok bool) {
+	due = 1 << 62
+	if r.timeout != forever {
+		due, ok = uint64(r.touched)+uint64(r.timeout), true
+	}
+	if r.lifetime != forever {
+		due, ok = min(due, uint64(r.created)+uint64(r.lifetime)), true
+	}
+	return due, ok
+}
+
+// schedule files the record under its deadline, or nowhere when it has none.
+func (st *store) schedule(ref uint32, r *record) {
+	due, ok := deadline(r)
+	if !ok {
+		r.wprev, r.wnxt = 0, 0
+		return
+	}
+	b := st.wheel.bucketOf(due)
+	h := st.rec(b)
+	r.wprev, r.wnxt = b, h.wnxt
+	st.rec(h.wnxt).wprev = ref
+	h.wnxt = ref
+	st.wheel.count++
+}
+
+// unschedule takes the record out of the wheel.
+func (st *store) unschedule(r *record) {
+	if r.wnxt == 0 {
+		return
+	}
+	st.rec(r.wprev).wnxt = r.wnxt
+	st.rec(r.wnxt).wprev = r.wprev
+	r.wprev, r.wnxt = 0, 0
+	st.wheel.count--
+}
+
+// expire works through the seconds up to now, at most budget records of them,
+// and says whether it got through.
+func (st *store) expire(now uint32, budget int) (done bool) {
+	w := &st.wheel
+	for w.cur <= uint64(now) {
+		if w.count == 0 {
+			w.cur = uint64(now) + 1
+			return true
+		}
+		for level := wheelLevels - 1; level > 0; level-- {
+			if w.cur&(1<<(wheelBits*level)-1) == 0 && !st.drain(bucket(level, w.cur), now, &budget) {
+				return false
+			}
+		}
+		if !st.drain(bucket(0, w.cur), now, &budget) {
+			return false
+		}
+		w.cur++
+	}
+	return true
+}
+
+// drain empties a bucket whose time has come: the dead are removed, the
+// others filed anew.
+func (st *store) drain(b, now uint32, budget *int) (done bool) {
+	h := st.rec(b)
+	for h.wnxt != b {
+		if *budget == 0 {
+			return false
+		}
+		*budget--
+		ref := h.wnxt
+		r := st.rec(ref)
+		st.unschedule(r)
+		if due, ok := deadline(r); ok && due <= uint64(now) {
+			st.remove(ref)
+			st.expired++
+		} else {
+			st.schedule(ref, r)
+		}
+	}
+	return true
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// arrows says which packages of ours a package may import. A trailing /...
+// stands for everything below. A package that is missing here may import none.
+var arrows = map[string][]string{
+	"cmd/tbl":                    {"cmd/tbl/internal/app"},
+	"cmd/tbl/internal/app":       {"..."},
+	"cmd/tbl/internal/render":    {"cmd/tbl/internal/logreport", "cmd/tbl/internal/runfile", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
+	"cmd/tbl/internal/runfile":   {"cmd/tbl/internal/logreport", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
+	"cmd/tbl/internal/logreport": {"logparse", "timingstats", "timingstats/verdict"},
+	"prober/proof":               {"loader", "prober", "logparse", "timingstats", "timingstats/verdict", "target"},
+	"loader":                     {"target", "timingstats", "timingstats/verdict"},
+	"loader/session":             {"target", "timingstats", "timingstats/verdict"},
+	"prober":                     {"target", "timingstats", "timingstats/verdict"},
+	"prober/stickiness":          {"target", "timingstats", "timingstats/verdict"},
+	"timingstats/verdict":        {"timingstats"},
+	"timingstats/compare":        {"timingstats"},
+	"target/httpserve":           {"target/wire", "target"},
+	"target/remote":              {"target/wire", "target"},
+	"target/wire":                {"target"},
+	"target/refplane":            {"target"},
+	"target/cluster":             {"target"},
+	"target/targettest":          {"target"},
+	"irule":                      {"irule/..."},
+}
+
+// homes says which package alone may import a library.
+var homes = map[string]string{
+	"github.com/urfave/cli/v2":                   "cmd/tbl/internal/app",
+	"github.com/olekukonko/tablewriter":          "cmd/tbl/internal/render",
+	"github.com/schollz/progressbar/v3":          "cmd/tbl/internal/render",
+	"github.com/HdrHistogram/hdrhistogram-go":    "timingstats",
+	"github.com/olekukonko/tablewriter/tw":       "cmd/tbl/internal/render",
+	"github.com/olekukonko/tablewriter/renderer": "cmd/tbl/internal/render",
+}
+
+// TestImports reads the files themselves: what `go list` says can come from
+// the test cache.
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != root && d.Name() != ".." || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		pkg := path.Dir(filepath.ToSlash(rel))
+		seen[pkg] = true
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range f.Imports {
+			name, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			if home, ok := homes[name]; ok && pkg != home {
+				t.Errorf("%s imports %s, which belongs to %s", rel, name, home)
+			}
+			if ours, ok := strings.CutPrefix(name, "tbl/"); ok && !slices.ContainsFunc(arrows[pkg], func(a string) bool { return matches(a, ours) }) {
+				t.Errorf("%s: %s must not import %s", rel, pkg, ours)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, must := range []string{"cmd/tbl", "target", "loader", "timingstats/verdict"} {
+		if !seen[must] {
+			t.Errorf("package %s was not read: the test looks in the wrong place", must)
+		}
+	}
+}
+
+func matches(arrow, pkg string) bool {
+	prefix, below := strings.CutSuffix(arrow, "...")
+	if !below {
+		return arrow == pkg
+	}
+	return strings.HasPrefix(pkg+"/", prefix)
+}

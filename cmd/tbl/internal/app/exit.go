@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"tbl/target"
+	"tbl/timingstats/verdict"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFail        = 1   // a verdict fails
+	exitUsage       = 2   // flags, arguments, files
+	exitIncomplete  = 3   // not enough evidence
+	exitInterrupted = 130 // after printing what was measured
+)
+
+// exitError is an error that knows its code.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usagef is what the user has to change: exit 2.
+func usagef(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// incompletef is a measurement that could not be made: exit 3.
+func incompletef(format string, args ...any) error {
+	return &exitError{exitIncomplete, fmt.Errorf(format, args...)}
+}
+
+// exitCode turns an error into the process's exit code, here and nowhere else.
+func exitCode(err error) int {
+	var e *exitError
+	var t *target.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &e):
+		return e.code
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &t):
+		return exitIncomplete
+	}
+	return exitUsage
+}
+
+// outcomeCode is the exit code of a command that measured.
+func outcomeCode(s verdict.State, interrupted bool) int {
+	switch {
+	case interrupted:
+		return exitInterrupted
+	case s == verdict.Fail:
+		return exitFail
+	case s == verdict.Incomplete:
+		return exitIncomplete
+	}
+	return exitOK
+}
+
+// oneLine keeps an error to the one line that a user reads.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Categories of flags in the help.
+const (
+	catTarget   = "Target"
+	catEmbedded = "Embedded dataplane"
+	catOutput   = "Output and gating"
+)
+
+// Every flag also reads TBL_<NAME>.
+func env(name string) []string {
+	return []string{"TBL_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))}
+}
+
+func stringFlag(cat, name, def, usage string) cli.Flag {
+	return &cli.StringFlag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name)}
+}
+
+func stringsFlag(cat, name, usage string) cli.Flag {
+	return &cli.StringSliceFlag{Category: cat, Name: name, Usage: usage, EnvVars: env(name)}
+}
+
+// intFlag reads decimal only: the library would refuse 08 as octal.
+func intFlag(cat, name string, def int, usage string) cli.Flag {
+	return &cli.IntFlag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name), Base: 10}
+}
+
+func uint64Flag(cat, name, usage string) cli.Flag {
+	return &cli.Uint64Flag{Category: cat, Name: name, Usage: usage, EnvVars: env(name), Base: 10, DefaultText: "random"}
+}
+
+func floatFlag(cat, name string, def float64, usage string) cli.Flag {
+	return &cli.Float64Flag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name)}
+}
+
+func boolFlag(cat, name, usage string) cli.Flag {
+	return &cli.BoolFlag{Category: cat, Name: name, Usage: usage, EnvVars: env(name)}
+}
+
+func durationFlag(cat, name string, def time.Duration, usage string) cli.Flag {
+	return &cli.DurationFlag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name)}
+}
+
+// flags joins groups of flags. A later group does not repeat an earlier
+// group's name: the first one wins, so that a command can give a shared flag
+// its own meaning or default.
+func flags(groups ...[]cli.Flag) []cli.Flag {
+	var out []cli.Flag
+	seen := map[string]bool{}
+	for _, g := range groups {
+		for _, f := range g {
+			if name := f.Names()[0]; !seen[name] {
+				seen[name] = true
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// targetFlags are the flags of every command that needs a dataplane.
+func targetFlags() []cli.Flag {
+	return []cli.Flag{
+		stringsFlag(catTarget, "target", "base `URL` of a dataplane; repeat for several nodes (default: the embedded dataplane)"),
+		stringFlag(catTarget, "host", "", "`HOST` of a dataplane, short for --target http://HOST:PORT"),
+		intFlag(catTarget, "port", 80, "`PORT` for --host"),
+		boolFlag(catTarget, "insecure", "https: don't verify the certificate"),
+		stringFlag(catTarget, "cacert", "", "https: `FILE` with the certificates to trust"),
+		stringsFlag(catTarget, "header", "additional header `NAME: VALUE` (repeatable)"),
+		durationFlag(catTarget, "timeout", 5*time.Second, "limit for one request"),
+		stringsFlag(catTarget, "bind", "source `ADDRESS` of connections (repeatable: each has its own ports)"),
+		stringFlag(catTarget, "token", "", "bearer `TOKEN`, where the dataplane asks for one"),
+		boolFlag(catTarget, "read-only", "refuse everything that writes or deletes"),
+	}
+}
+
+// embeddedFlags configure the embedded dataplane.
+func embeddedFlags() []cli.Flag {
+	return []cli.Flag{
+		intFlag(catEmbedded, "cores", 4, "number of cores, 1 to 256"),
+		uint64Flag(catEmbedded, "seed", "seed of ownership, connections and faults"),
+		stringFlag(catEmbedded, "clock", "wall", "wall (real threads) or model (seeded simulation)"),
+		stringFlag(catEmbedded, "dag", "tuple", "what of a connection picks the core: tuple, ports or src-ip"),
+		stringsFlag(catEmbedded, "fault", "a mistake to make (repeatable): "+faultHelp()),
+		durationFlag(catEmbedded, "click", 10*time.Nanosecond, "length of a click"),
+		durationFlag(catEmbedded, "handoff-delay", 0, "added to each operation on another core's subtable"),
+		intFlag(catEmbedded, "max-tries", 0, "names tried in discovery, 0: max(200, 25 per core)"),
+		stringFlag(catEmbedded, "log", "", "write sampled timings to `FILE`, - for stdout"),
+		intFlag(catEmbedded, "log-sample", 1000, "log 1 in `N` writes per core, 0: none"),
+	}
+}
+
+// outputFlags are the flags of every command that prints a result.
+func outputFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag(catOutput, "format", "text", "what goes to stdout: "+strings.Join(stdoutFormats(), ", ")),
+		stringsFlag(catOutput, "export", "also write to `FILE`, the form told by its ending: "+strings.Join(exportEndings(), " ")+" (repeatable)"),
+		boolFlag(catOutput, "quiet", "no progress, and of the text only the verdict lines"),
+		boolFlag(catOutput, "v", "say more on stderr"),
+	}
+}
+
+// gateFlags are the flags of every command that ends in verdicts.
+func gateFlags() []cli.Flag {
+	return []cli.Flag{
+		boolFlag(catOutput, "strict", "let warnings fail"),
+		floatFlag(catOutput, "max-errors", 1, "`PERCENT` of requests that may fail"),
+		stringsFlag(catOutput, "assert", "`EXPR` such as 'p99<50' that must hold, or the run fails (repeatable)"),
+		stringsFlag(catOutput, "warn", "`EXPR` that warns when it doesn't hold (repeatable)"),
+	}
+}
+
+// given lists which of the names the user set.
+func given(c *cli.Context, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !c.IsSet(n) })
+}
+
+// oneOf checks a word against its enumeration.
+func oneOf(flag, got string, want ...string) error {
+	if slices.Contains(want, got) {
+		return nil
+	}
+	return usagef("--%s %q: want one of %s", flag, got, strings.Join(want, ", "))
+}
+
+// atLeast checks a number's lower bound.
+func atLeast(c *cli.Context, low int, names ...string) error {
+	for _, n := range names {
+		if v := c.Int(n); v < low {
+			return usagef("--%s %d: want at least %d", n, v, low)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/loader"
+	"tbl/prober"
+)
+
+// needs says what a command does to a target, for --read-only and --dry-run.
+type needs struct {
+	// writes says what is written or deleted; empty: the command only asks.
+	writes string
+	// rate and takes complete the plan; empty: as fast as answered, until done.
+	rate, takes string
+}
+
+// measure is the frame of every command that needs a target: it checks the
+// output, opens the target, lets run measure, and writes what it returns,
+// also when run was cut short.
+func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane) (*render.Document, error)) error {
+	out, err := a.output(c)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	opts, err := a.targetOptions(c)
+	if err != nil {
+		return err
+	}
+	if n.writes != "" && c.Bool("read-only") {
+		return usagef("--read-only: %s writes %s", c.Command.Name, n.writes)
+	}
+	if c.Bool("dry-run") {
+		return a.plan(out, opts, n)
+	}
+	p, err := opts.open(c.Context)
+	if err != nil {
+		return err
+	}
+	doc, err := run(c.Context, p)
+	err = errors.Join(err, p.Close())
+	if doc == nil {
+		return runError(err)
+	}
+	for _, w := range p.warnings() {
+		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", w)
+	}
+	if werr := out.finish(c.Context, doc); werr != nil {
+		return werr
+	}
+	if err = runError(err); err == nil || exitCode(err) == exitInterrupted && a.code == exitInterrupted {
+		return nil
+	}
+	return err
+}
+
+// runError gives the errors of the measuring packages their exit codes.
+func runError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, loader.ErrConfig), errors.Is(err, prober.ErrConfig):
+		return usagef("%w", err)
+	case errors.Is(err, loader.ErrUnreachable), errors.Is(err, loader.ErrNoDataplane), errors.Is(err, loader.ErrNotCleared), errors.Is(err, loader.ErrNotSteerable):
+		return incompletef("%w", err)
+	}
+	return err
+}
+
+// plan prints what a run would do.
+func (a *app) plan(out *output, opts *targetOptions, n needs) error {
+	d := &render.Document{}
+	d.Linef("target: %s", opts.describe())
+	writes := n.writes
+	if writes == "" {
+		writes = "nothing, it only asks"
+	}
+	d.Linef("writes: %s", writes)
+	if n.rate != "" {
+		d.Linef("rate: %s", n.rate)
+	}
+	if n.takes != "" {
+		d.Linef("takes: %s", n.takes)
+	}
+	d.Linef("dry run: nothing was sent")
+	return render.Formats()[0].Write(out.stdout, d)
+}
+
+// progress shows a run's progress on stderr until the function that it
+// returns is called.
+func (a *app) progress(c *cli.Context, poll func() render.Snapshot) (stop func()) {
+	if c.Bool("quiet") {
+		return func() {}
+	}
+	return render.Progress(a.env.Stderr, poll)
+}
+
+// maxErrors is --max-errors as a share, in the form that the measuring
+// packages take: negative for none at all, as their zero is the default.
+func maxErrors(c *cli.Context) float64 {
+	if p := c.Float64("max-errors"); p > 0 {
+		return p / 100
+	}
+	return -1
+}
+
+func dryRunFlag() []cli.Flag {
+	return []cli.Flag{boolFlag(catTarget, "dry-run", "print what would be written or deleted, and send nothing")}
+}
+
+// commandFlags are a command's own flags and those that all measuring
+// commands share.
+func commandFlags(own ...cli.Flag) []cli.Flag {
+	return flags(own, dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags())
+}

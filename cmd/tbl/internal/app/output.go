@@ -1,0 +1,200 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/timingstats/verdict"
+)
+
+func stdoutFormats() []string {
+	var out []string
+	for _, f := range render.Formats() {
+		if f.Stdout {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+func exportEndings() []string {
+	var out []string
+	for _, f := range render.Formats() {
+		out = append(out, f.Ending)
+	}
+	return out
+}
+
+// output is where a command's result goes. It is opened before anything is
+// sent, so that a file that can't be written costs no run.
+type output struct {
+	a       *app
+	stdout  io.Writer
+	format  render.Format
+	exports []export
+	quiet   bool
+	strict  bool
+	asserts []verdict.Assertion
+}
+
+type export struct {
+	path   string
+	format render.Format
+	temp   *os.File
+}
+
+// output checks the output flags. Close it in any case.
+func (a *app) output(c *cli.Context) (*output, error) {
+	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict")}
+	if err := oneOf("format", c.String("format"), stdoutFormats()...); err != nil {
+		return nil, err
+	}
+	for _, f := range render.Formats() {
+		if f.Name == c.String("format") {
+			o.format = f
+		}
+	}
+	if c.String("log") == "-" && c.Command.Name != "stats" {
+		// stdout then carries the log lines only.
+		o.stdout = a.env.Stderr
+	}
+	for _, flag := range []string{"assert", "warn"} {
+		for _, expr := range c.StringSlice(flag) {
+			as, err := verdict.ParseAssertion(expr, flag == "warn")
+			if err != nil {
+				return nil, usagef("--%s: %w", flag, err)
+			}
+			o.asserts = append(o.asserts, as)
+		}
+	}
+	if e := c.Float64("max-errors"); e < 0 || e > 100 || e != e {
+		return nil, usagef("--max-errors %v: want a percentage from 0 to 100", e)
+	}
+	for _, path := range c.StringSlice("export") {
+		if err := o.addExport(path); err != nil {
+			o.Close()
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func (o *output) addExport(path string) error {
+	for _, f := range render.Formats() {
+		if strings.EqualFold(filepath.Ext(path), f.Ending) {
+			// Written beside its final name and renamed: a run that fails leaves
+			// an earlier file as it was.
+			temp, err := os.CreateTemp(filepath.Dir(path), ".tbl-*")
+			if err != nil {
+				return usagef("--export %s: %w", path, err)
+			}
+			o.exports = append(o.exports, export{path, f, temp})
+			return nil
+		}
+	}
+	return usagef("--export %s: want a file ending in %s", path, strings.Join(exportEndings(), ", "))
+}
+
+// Close removes what was not written.
+func (o *output) Close() {
+	for _, e := range o.exports {
+		e.temp.Close()
+		os.Remove(e.temp.Name())
+	}
+	o.exports = nil
+}
+
+// finish writes the result, adds the user's own thresholds to the verdicts,
+// and sets the exit code. The result's own verdicts are in d already.
+func (o *output) finish(ctx context.Context, d *render.Document) error {
+	fields, err := jsonFields(d)
+	if err != nil {
+		return err
+	}
+	for _, as := range o.asserts {
+		for _, f := range figureSets(fields) {
+			v := as.Judge(f.Figures)
+			if f.device != "" {
+				v.Line += " (device " + f.device + ")"
+			}
+			d.Verdicts = append(d.Verdicts, v)
+		}
+	}
+	interrupted := ctx.Err() != nil && !o.a.stdout.closed.Load()
+	if interrupted {
+		d.Closing = append(d.Closing, "interrupted: the figures are those of a partial run")
+	}
+	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
+	if o.quiet && o.format.Name == "text" {
+		d.Blocks = nil
+	}
+	fields["schema"], fields["exit"], fields["verdicts"] = "tbl."+d.Command+"/1", o.a.code, d.Verdicts
+	if interrupted {
+		fields["partial"] = true
+	}
+	d.Data = fields
+	var errs []error
+	if err := o.format.Write(o.stdout, d); err != nil {
+		errs = append(errs, usagef("writing the result: %w", err))
+	}
+	for _, e := range o.exports {
+		if err := e.write(d); err != nil {
+			errs = append(errs, usagef("--export %s: %w", e.path, err))
+		}
+	}
+	o.exports = nil
+	if err := o.a.github(d); err != nil {
+		errs = append(errs, usagef("job summary: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func (e export) write(d *render.Document) error {
+	err := errors.Join(e.format.Write(e.temp, d), e.temp.Chmod(0o644), e.temp.Close())
+	if err == nil {
+		err = os.Rename(e.temp.Name(), e.path)
+	}
+	if err != nil {
+		os.Remove(e.temp.Name())
+	}
+	return err
+}
+
+// github adds the result to the job summary and annotates a failure, when the
+// run is a step of a GitHub workflow.
+func (a *app) github(d *render.Document) error {
+	if a.env.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	for _, v := range d.Verdicts {
+		if v.State == verdict.Fail || v.State == verdict.Incomplete {
+			// One annotation with the first finding: only ten of a kind are shown.
+			esc := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+			fmt.Fprintf(a.env.Stderr, "::error title=tbl %s::%s\n", d.Command, esc.Replace(v.Line))
+			break
+		}
+	}
+	path := a.env.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	for _, form := range render.Formats() {
+		if form.Name == "markdown" {
+			_, err = fmt.Fprintf(f, "## tbl %s\n\n", d.Command)
+			err = errors.Join(err, form.Write(f, d))
+		}
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,168 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/prober"
+	"tbl/timingstats"
+)
+
+// defaultProbeName is the name that the wire contract probes by default.
+const defaultProbeName = "uuid_01"
+
+func (a *app) probeCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "probe",
+		Usage: "find out which core owns a name",
+		Flags: flags([]cli.Flag{
+			stringsFlag("", "name", "subtable `NAME` to ask about (repeatable; default: "+defaultProbeName+")"),
+			stringFlag("", "names-file", "", "`FILE` with one name per line, - for stdin"),
+			boolFlag("", "discovered", "the names that the cores found for themselves"),
+			intFlag("", "requests", 0, "most requests per name (default: 500, more for more cores)"),
+			boolFlag("", "exhaust", "send all of --requests instead of stopping when a name is decided"),
+			intFlag("", "workers", 32, "requests at a time"),
+			floatFlag("", "error", 1e-6, "model odds of a wrong owner below which a name is decided"),
+			stringFlag("", "threshold", "100", "clicks from which a write is remote, or auto"),
+			stringFlag("", "expect-owner", "", "core `K` that must own every name, or the run fails"),
+		}, targetFlags(), embeddedFlags(), outputFlags(), gateFlags()),
+		Action: a.probe,
+	}
+}
+
+func (a *app) probe(c *cli.Context) error {
+	if n := given(c, "name", "names-file", "discovered"); len(n) > 1 {
+		return usagef("--%s and --%s: want one source of names", n[0], n[1])
+	}
+	if err := atLeast(c, 1, "workers"); err != nil {
+		return err
+	}
+	if err := atLeast(c, 0, "requests"); err != nil {
+		return err
+	}
+	if e := c.Float64("error"); !(e > 0 && e < 0.5) {
+		return usagef("--error %v: want odds between 0 and 0.5", e)
+	}
+	cfg := prober.ProbeConfig{
+		Requests: c.Int("requests"), Exhaust: c.Bool("exhaust"), Workers: c.Int("workers"),
+		MaxError: c.Float64("error"), MaxErrors: maxErrors(c), Progress: new(prober.Progress),
+	}
+	var err error
+	if cfg.Threshold, cfg.AutoThreshold, err = threshold(c); err != nil {
+		return err
+	}
+	cfg.Names = c.StringSlice("name")
+	switch {
+	case c.IsSet("names-file"):
+		if cfg.Names, err = a.readNames(c.String("names-file")); err != nil {
+			return err
+		}
+	case !c.IsSet("name"):
+		cfg.Names = []string{defaultProbeName}
+	}
+	for _, n := range cfg.Names {
+		if n == "" {
+			return usagef("a name is empty")
+		}
+	}
+	var expect *timingstats.CoreID
+	if s := c.String("expect-owner"); s != "" {
+		expect = new(timingstats.CoreID)
+		if err := expect.UnmarshalText([]byte(s)); err != nil {
+			return usagef("--expect-owner: %w", err)
+		}
+	}
+	return a.measure(c, needs{writes: "one probe entry (60 s) per core and name"}, func(ctx context.Context, p *plane) (*render.Document, error) {
+		if c.Bool("discovered") {
+			who, err := prober.Whoami(ctx, p, prober.AskConfig{})
+			if err != nil {
+				return nil, err
+			}
+			cfg.Names = nil
+			for _, n := range who.Names {
+				cfg.Names = append(cfg.Names, n.Subtable)
+			}
+		}
+		if expect != nil {
+			cfg.Expect = map[string]timingstats.CoreID{}
+			for _, n := range cfg.Names {
+				cfg.Expect[n] = *expect
+			}
+		}
+		stop := a.progress(c, proberSnapshot("probe", cfg.Progress))
+		r, err := prober.Probe(ctx, p, cfg)
+		stop()
+		if r == nil {
+			return nil, err
+		}
+		return render.Probe(r), err
+	})
+}
+
+// readNames reads one name per line.
+func (a *app) readNames(path string) ([]string, error) {
+	in := a.env.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usagef("--names-file: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	var names []string
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		if name := strings.TrimSuffix(s.Text(), "\r"); name != "" {
+			names = append(names, name)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, usagef("--names-file %s: %w", path, err)
+	}
+	if len(names) == 0 {
+		return nil, usagef("--names-file %s: no names in it", path)
+	}
+	return names, nil
+}
+
+// threshold reads --threshold: a number of clicks, or auto.
+func threshold(c *cli.Context) (clicks int64, auto bool, err error) {
+	s := c.String("threshold")
+	if s == "auto" {
+		return 0, true, nil
+	}
+	if _, err := fmt.Sscan(s, &clicks); err != nil || clicks < 1 || fmt.Sprint(clicks) != s {
+		return 0, false, usagef("--threshold %q: want a number of clicks from 1, or auto", s)
+	}
+	return clicks, false, nil
+}
+
+// proberSnapshot adapts the prober's progress.
+func proberSnapshot(label string, p *prober.Progress) func() render.Snapshot {
+	return func() render.Snapshot {
+		return render.Snapshot{
+			Label: label, Done: p.Sent.Load(), Total: p.Planned.Load(), Errors: p.Errors.Load(),
+			Heard: p.Heard.Load(), Cores: p.Cores.Load(),
+		}
+	}
+}
+
+// configError turns a measuring package's refusal of its configuration into
+// a usage error.
+func configError(err error, sentinels ...error) error {
+	for _, s := range sentinels {
+		if errors.Is(err, s) {
+			return usagef("%w", err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,228 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"tbl/cmd/tbl/internal/logreport"
+	"tbl/cmd/tbl/internal/render"
+	"tbl/logparse"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+// slowShown is how many of the slowest samples --show-slow lists.
+const slowShown = 20
+
+func (a *app) statsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "timing-stats",
+		Aliases:   []string{"stats"},
+		Usage:     "per-core timing and verdict from sampled logs",
+		ArgsUsage: "[FILE|-]…",
+		Description: "Reads files, compressed or not, or standard input: a BIG-IP's /var/log/ltm, a syslog\n" +
+			"server's copy, or what `tbl load --log` wrote. Of several runs the last one is judged.",
+		Flags: flags([]cli.Flag{
+			stringFlag("", "threshold", "100", "clicks from which a write is remote, or auto: the valley between two populations"),
+			intFlag("", "cores", 0, "cores that must have written (default: the gaps in the numbers seen are missing)"),
+			boolFlag("", "show-slow", fmt.Sprintf("list the %d slowest samples at or above the threshold", slowShown)),
+			boolFlag("", "all-lines", "count PROBE lines as samples too"),
+			boolFlag("", "probes", "report PROBE lines only: which core owns each name"),
+			stringFlag("", "expect-owner", "", "with --probes: core `K` that must own every name"),
+			stringFlag("", "rule", string(verdict.RuleShare), "share (share of slow samples, with its interval) or mean (plain)"),
+			boolFlag("", "follow", "go on as the file grows, across rotation; a table about every two seconds on stderr"),
+			stringFlag("", "since", "", "leave out what is older than `TIME`: 2026-05-06T16:02:11, 16:02:11, or 90m ago"),
+			stringFlag("", "until", "", "leave out what is younger than `TIME`"),
+			stringFlag("", "run", "last", "which run: last, all, or a number from 1"),
+			stringFlag("", "host", "", "only the device `NAME`"),
+			stringFlag("", "log-cmd", "", "read what `COMMAND` prints, such as 'ssh bigip tail -F /var/log/ltm', until Ctrl-C"),
+			stringFlag("", "syslog-listen", "", "listen for syslog on udp://`ADDRESS` or tcp://ADDRESS, until Ctrl-C"),
+		}, outputFlags(), gateFlags()),
+		Action: a.stats,
+	}
+}
+
+func (a *app) stats(c *cli.Context) error {
+	opt, err := statsOptions(c, time.Now())
+	if err != nil {
+		return err
+	}
+	inputs, err := a.statsInputs(c)
+	if err != nil {
+		return err
+	}
+	out, err := a.output(c)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	live := c.Bool("follow") || c.IsSet("log-cmd") || c.IsSet("syslog-listen")
+	if live && !c.Bool("quiet") {
+		opt.OnReport = a.liveTable()
+	}
+	r, err := logreport.Run(c.Context, inputs, opt)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return usagef("%w", err)
+	}
+	if live {
+		// A live source is ended by the user: that is its end, not a cut.
+		return out.finish(context.WithoutCancel(c.Context), render.Stats(r))
+	}
+	return out.finish(c.Context, render.Stats(r))
+}
+
+func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err error) {
+	if opt.Threshold, opt.AutoThreshold, err = threshold(c); err != nil {
+		return opt, err
+	}
+	if err := positiveIfSet(c, "cores"); err != nil {
+		return opt, err
+	}
+	if err := oneOf("rule", c.String("rule"), string(verdict.RuleShare), string(verdict.RuleMean)); err != nil {
+		return opt, err
+	}
+	opt.Cores, opt.Rule, opt.Probes = c.Int("cores"), verdict.Rule(c.String("rule")), c.Bool("probes")
+	if c.Bool("show-slow") {
+		opt.Slow = slowShown
+	}
+	if s := c.String("expect-owner"); s != "" {
+		if !opt.Probes {
+			return opt, usagef("--expect-owner needs --probes")
+		}
+		opt.ExpectOwner = new(timingstats.CoreID)
+		if err := opt.ExpectOwner.UnmarshalText([]byte(s)); err != nil {
+			return opt, usagef("--expect-owner: %w", err)
+		}
+	}
+	opt.Read = logparse.Options{Host: c.String("host"), AllLines: c.Bool("all-lines"), Now: now}
+	switch s := c.String("run"); s {
+	case "last":
+		opt.Read.Run = logparse.RunLast
+	case "all":
+		opt.Read.Run = logparse.RunAll
+	default:
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return opt, usagef("--run %q: want last, all, or a number from 1", s)
+		}
+		opt.Read.Run = logparse.RunSelect(n)
+	}
+	if opt.Read.Since, err = parseMoment(c.String("since"), now); err != nil {
+		return opt, usagef("--since: %w", err)
+	}
+	if opt.Read.Until, err = parseMoment(c.String("until"), now); err != nil {
+		return opt, usagef("--until: %w", err)
+	}
+	if s, u := opt.Read.Since, opt.Read.Until; !s.IsZero() && !u.IsZero() && s.After(u) {
+		return opt, usagef("--since is after --until")
+	}
+	return opt, nil
+}
+
+// parseMoment reads a time: a date and time, a date, a time of today, or a
+// length of time before now. Empty is the zero time.
+func parseMoment(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			y, m, d := now.In(time.Local).Date()
+			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, time.Local), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q: want a time such as 2026-05-06T16:02:11, 16:02:11, or 90m for 90 minutes ago", s)
+}
+
+// statsInputs checks the files, before anything is read.
+func (a *app) statsInputs(c *cli.Context) ([]logparse.Input, error) {
+	files := c.Args().Slice()
+	sources := given(c, "log-cmd", "syslog-listen")
+	switch {
+	case len(sources) > 1:
+		return nil, usagef("--%s and --%s: want one source", sources[0], sources[1])
+	case len(sources) == 1 && len(files) > 0:
+		return nil, usagef("--%s and files: want one source", sources[0])
+	case c.IsSet("log-cmd"):
+		return []logparse.Input{logparse.Command(c.String("log-cmd"))}, nil
+	case c.IsSet("syslog-listen"):
+		return []logparse.Input{logparse.Syslog(c.String("syslog-listen"))}, nil
+	case len(files) == 0:
+		if f, ok := a.env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			return nil, usagef("no input: name a log file, or pipe one in: ssh bigip 'cat /var/log/ltm' | tbl stats")
+		}
+		files = []string{"-"}
+	}
+	var out []logparse.Input
+	stdin := false
+	for _, path := range files {
+		switch {
+		case path == "-" && stdin:
+			return nil, usagef("standard input can be read once only")
+		case path == "-":
+			stdin = true
+			out = append(out, a.stdinInput())
+		case c.Bool("follow"):
+			if err := readable(path); err != nil {
+				return nil, err
+			}
+			out = append(out, logparse.Follow(path, false))
+		default:
+			if err := readable(path); err != nil {
+				return nil, err
+			}
+			out = append(out, logparse.File(path))
+		}
+	}
+	return out, nil
+}
+
+func readable(path string) error {
+	f, err := openFile(path)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	return f.Close()
+}
+
+func (a *app) stdinInput() logparse.Input {
+	if f, ok := a.env.Stdin.(*os.File); ok {
+		return logparse.Stdin(f)
+	}
+	return logparse.Reader("stdin", a.env.Stdin)
+}
+
+// liveTable shows the report so far: in place on a terminal, else below the
+// last one, about every two seconds.
+func (a *app) liveTable() func(*logreport.Report) {
+	var last time.Time
+	return func(r *logreport.Report) {
+		if time.Since(last) < 2*time.Second {
+			return
+		}
+		last = time.Now()
+		if f, ok := a.env.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			// Home and clear: the table is drawn over the last one.
+			io.WriteString(f, "\x1b[H\x1b[2J")
+		}
+		if err := render.Formats()[0].Write(a.env.Stderr, render.Stats(r)); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tbl/prober"
+	"tbl/prober/proof"
+	"tbl/target"
+	"tbl/target/refplane"
+	"tbl/target/remote"
+)
+
+// targetOptions are the checked target flags.
+type targetOptions struct {
+	a      *app
+	urls   []string // none: embedded
+	remote remote.Config
+	plane  refplane.Config
+	log    string // where an embedded plane's log goes
+	// capture keeps an embedded plane's log lines in memory too.
+	capture bool
+}
+
+// faultHelp lists the faults for the help.
+func faultHelp() string {
+	var out []string
+	for _, k := range refplane.FaultKinds() {
+		out = append(out, k.Syntax)
+	}
+	return strings.Join(out, ", ")
+}
+
+// targetOptions checks the target flags.
+func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
+	o := &targetOptions{a: a}
+	urls := c.StringSlice("target")
+	if c.IsSet("host") {
+		if len(urls) > 0 {
+			return nil, usagef("--target and --host: want one of them")
+		}
+		port := c.Int("port")
+		if port < 1 || port > 65535 {
+			return nil, usagef("--port %d: want 1 to 65535", port)
+		}
+		if c.String("host") == "" {
+			return nil, usagef("--host: want a host name or an address")
+		}
+		urls = []string{"http://" + net.JoinHostPort(c.String("host"), strconv.Itoa(port))}
+	} else if c.IsSet("port") {
+		return nil, usagef("--port needs --host")
+	}
+	o.urls = urls
+	for _, raw := range urls {
+		if err := checkURL(raw); err != nil {
+			return nil, err
+		}
+	}
+	if c.Duration("timeout") <= 0 {
+		return nil, usagef("--timeout %v: want more than 0", c.Duration("timeout"))
+	}
+	if len(urls) == 0 {
+		if g := given(c, "header", "bind", "token", "insecure", "cacert"); len(g) > 0 {
+			return nil, usagef("--%s is for a remote dataplane: name it with --target or --host", g[0])
+		}
+		return o, o.embedded(c)
+	}
+	names := []string{"fault", "dag", "clock", "click", "handoff-delay", "max-tries"}
+	if c.Command.Name != "validate" {
+		names = append(names, "log", "log-sample", "cores")
+	}
+	if g := given(c, names...); len(g) > 0 {
+		return nil, usagef("--%s is for the embedded dataplane: drop it, or drop the target", g[0])
+	}
+	return o, o.remoteConfig(c)
+}
+
+func checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return usagef("--target %q: %w", raw, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return usagef("--target %q: want http://host:port or https://host:port", raw)
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return usagef("--target %q: port %s, want 1 to 65535", raw, p)
+		}
+	}
+	return nil
+}
+
+func (o *targetOptions) remoteConfig(c *cli.Context) error {
+	o.remote = remote.Config{Timeout: c.Duration("timeout"), Token: c.String("token"), Insecure: c.Bool("insecure"), Header: http.Header{}}
+	for _, h := range c.StringSlice("header") {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
+			return usagef("--header %q: want NAME: VALUE", h)
+		}
+		o.remote.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	for _, b := range c.StringSlice("bind") {
+		addr, err := netip.ParseAddr(b)
+		if err != nil {
+			return usagef("--bind %q: want an IP address", b)
+		}
+		o.remote.Binds = append(o.remote.Binds, addr)
+	}
+	if path := c.String("cacert"); path != "" {
+		pem, err := os.ReadFile(path)
+		if err != nil {
+			return usagef("--cacert: %w", err)
+		}
+		o.remote.RootCAs = x509.NewCertPool()
+		if !o.remote.RootCAs.AppendCertsFromPEM(pem) {
+			return usagef("--cacert %s: no certificate in it", path)
+		}
+	}
+	return nil
+}
+
+// embedded reads the flags of the embedded dataplane.
+func (o *targetOptions) embedded(c *cli.Context) error {
+	cfg, err := planeConfig(c)
+	if err != nil {
+		return err
+	}
+	o.plane, o.log, o.capture = cfg, c.String("log"), c.Command.Name == "validate"
+	return nil
+}
+
+// planeConfig reads the flags of a reference dataplane, embedded or served.
+func planeConfig(c *cli.Context) (refplane.Config, error) {
+	cfg := refplane.Config{
+		Cores: c.Int("cores"), Seed: c.Uint64("seed"), Click: c.Duration("click"),
+		HandoffDelay: c.Duration("handoff-delay"), MaxTries: c.Int("max-tries"), LogSample: c.Int("log-sample"),
+	}
+	switch {
+	case cfg.Cores < 1 || cfg.Cores > 256:
+		return cfg, usagef("--cores %d: want 1 to 256", cfg.Cores)
+	case cfg.Click <= 0:
+		return cfg, usagef("--click %v: want more than 0", cfg.Click)
+	case cfg.HandoffDelay < 0:
+		return cfg, usagef("--handoff-delay %v: want 0 or more", cfg.HandoffDelay)
+	case cfg.MaxTries < 0 || c.IsSet("max-tries") && cfg.MaxTries == 0:
+		return cfg, usagef("--max-tries %d: want at least 1", cfg.MaxTries)
+	case cfg.LogSample < 0:
+		return cfg, usagef("--log-sample %d: want 0 or more", cfg.LogSample)
+	case cfg.LogSample == 0:
+		cfg.LogSample = -1
+	}
+	if c.IsSet("seed") && cfg.Seed == 0 {
+		return cfg, usagef("--seed 0: want 1 or more; leave it out for a random one")
+	}
+	var err error
+	if cfg.Clock, err = refplane.ParseClock(c.String("clock")); err != nil {
+		return cfg, usagef("--clock: %w", err)
+	}
+	if cfg.DAG, err = refplane.ParseDAG(c.String("dag")); err != nil {
+		return cfg, usagef("--dag: %w", err)
+	}
+	for _, s := range c.StringSlice("fault") {
+		f, err := refplane.ParseFault(s)
+		if err != nil {
+			return cfg, usagef("--fault: %w", err)
+		}
+		cfg.Faults = append(cfg.Faults, f)
+	}
+	return cfg, nil
+}
+
+// describe names the target for the plan of a dry run.
+func (o *targetOptions) describe() string {
+	if len(o.urls) > 0 {
+		return strings.Join(o.urls, ", ")
+	}
+	return fmt.Sprintf("the embedded dataplane, %d cores", o.plane.Cores)
+}
+
+// plane is an open target.
+type plane struct {
+	target.Target
+	embedded *refplane.Plane // nil when remote
+	captured *captured       // an embedded plane's log, where it is wanted
+	close    []func() error
+}
+
+// open opens the target. Nothing is sent.
+func (o *targetOptions) open(context.Context) (*plane, error) {
+	if len(o.urls) == 0 {
+		return o.openEmbedded()
+	}
+	if len(o.urls) > 1 {
+		return nil, usagef("--target: %s takes one target", "this command")
+	}
+	cfg := o.remote
+	cfg.URL = o.urls[0]
+	r, err := remote.New(cfg)
+	if err != nil {
+		return nil, usagef("--target: %w", err)
+	}
+	return &plane{Target: r}, nil
+}
+
+func (o *targetOptions) openEmbedded() (*plane, error) {
+	p := &plane{}
+	var sinks []io.Writer
+	w, closeLog, err := o.a.logSink(o.log)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		sinks = append(sinks, w)
+		p.close = append(p.close, closeLog)
+	}
+	if o.capture {
+		p.captured = new(captured)
+		sinks = append(sinks, p.captured)
+	}
+	cfg := o.plane
+	if len(sinks) > 0 {
+		cfg.Log = io.MultiWriter(sinks...)
+	}
+	if p.embedded, err = refplane.New(cfg); err != nil {
+		return nil, usagef("%w", err)
+	}
+	p.Target = p.embedded
+	return p, nil
+}
+
+// logSink opens what --log names; nil for nothing.
+func (a *app) logSink(path string) (io.Writer, func() error, error) {
+	switch path {
+	case "":
+		return nil, nil, nil
+	case "-":
+		return a.stdout, func() error { return nil }, nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, nil, usagef("--log: %w", err)
+	}
+	return f, f.Close, nil
+}
+
+// Close ends the target, then what its log was written to.
+func (p *plane) Close() error {
+	err := p.Target.Close()
+	for _, c := range p.close {
+		err = errors.Join(err, c())
+	}
+	return err
+}
+
+// warnings are what an embedded dataplane has to say about itself.
+func (p *plane) warnings() []string {
+	if p.embedded == nil {
+		return nil
+	}
+	return p.embedded.Warnings()
+}
+
+// refuseEntries protects a remote target that holds entries from a command
+// that would delete them.
+func (p *plane) refuseEntries(ctx context.Context, destroy bool, why string) error {
+	if destroy || p.embedded != nil {
+		return nil
+	}
+	who, err := prober.Whoami(ctx, p, prober.AskConfig{})
+	if err != nil {
+		return err
+	}
+	var held proof.NotEmptyError
+	for _, c := range who.Names {
+		if c.Entries > 0 {
+			held.Entries = append(held.Entries, proof.CoreEntries{Core: c.Core, Subtable: c.Subtable, Entries: c.Entries})
+		}
+	}
+	if len(held.Entries) > 0 {
+		return usagef("%w; %s: give --destroy if they may go", &held, why)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/urfave/cli/v2"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/prober/proof"
+	"tbl/target/httpserve"
+	"tbl/target/remote"
+)
+
+func (a *app) validateCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "validate",
+		Usage: "the five-step proof that every core writes to storage it owns",
+		Flags: commandFlags(
+			intFlag("", "count", 0, "writes of the load (default: as many as the cores need, 100,000 for 4)"),
+			intFlag("", "probe-requests", 0, "most requests per name in the last step (default: as many as the cores need, 200 for 4)"),
+			intFlag("", "workers", 64, "requests at a time"),
+			intFlag("", "threshold", 100, "clicks from which a write is remote"),
+			boolFlag("", "destroy", "delete entries that are already there"),
+			boolFlag("", "http", "embedded: go over loopback instead of in process"),
+			stringsFlag("", "name", "a further `NAME` whose owner the last step finds (repeatable)"),
+			stringsFlag("", "step", "run only this `STEP`: "+stepWords()+" (repeatable)"),
+			stringsFlag("", "skip", "leave out this `STEP` (repeatable)"),
+			stringFlag(catTarget, "log", "", "remote: `FILE` that the dataplane logs to, - for stdin; embedded: write sampled timings there"),
+			stringFlag(catTarget, "log-cmd", "", "remote: `COMMAND` that prints the dataplane's log, such as 'ssh bigip tail -F /var/log/ltm'"),
+			stringFlag(catTarget, "syslog-listen", "", "remote: listen for the dataplane's log on udp://`ADDRESS` or tcp://ADDRESS"),
+		),
+		Action: a.validate,
+	}
+}
+
+func stepWords() string {
+	var out []string
+	for _, s := range proof.Steps() {
+		out = append(out, s.Word)
+	}
+	return strings.Join(out, ", ")
+}
+
+// steps reads --step or --skip: the word or the number of a step.
+func steps(c *cli.Context, flag string) ([]proof.Step, error) {
+	var out []proof.Step
+next:
+	for _, w := range c.StringSlice(flag) {
+		for _, s := range proof.Steps() {
+			if w == s.Word || w == fmt.Sprint(int(s.Step)) {
+				out = append(out, s.Step)
+				continue next
+			}
+		}
+		return nil, usagef("--%s %q: want one of %s, or 1 to %d", flag, w, stepWords(), len(proof.Steps()))
+	}
+	return out, nil
+}
+
+func (a *app) validate(c *cli.Context) error {
+	if err := positiveIfSet(c, "count", "probe-requests"); err != nil {
+		return err
+	}
+	if err := atLeast(c, 1, "workers", "threshold"); err != nil {
+		return err
+	}
+	cfg := proof.Config{
+		Count: c.Int("count"), ProbeRequests: c.Int("probe-requests"), Workers: c.Int("workers"), Destroy: c.Bool("destroy"),
+		Threshold: int64(c.Int("threshold")), LogSample: c.Int("log-sample"), Names: c.StringSlice("name"), MaxErrors: maxErrors(c),
+		Progress: new(proof.Progress),
+	}
+	var err error
+	if cfg.Only, err = steps(c, "step"); err != nil {
+		return err
+	}
+	if cfg.Skip, err = steps(c, "skip"); err != nil {
+		return err
+	}
+	if cfg.Names, err = uniqueNames(cfg.Names); err != nil {
+		return err
+	}
+	remoteTarget := c.IsSet("target") || c.IsSet("host")
+	sources := given(c, "log", "log-cmd", "syslog-listen")
+	switch {
+	case remoteTarget && len(sources) > 1:
+		return usagef("--%s and --%s: want one source of the log", sources[0], sources[1])
+	case remoteTarget && c.Bool("http"):
+		return usagef("--http is for the embedded dataplane: drop it, or drop the target")
+	case !remoteTarget && len(given(c, "log-cmd", "syslog-listen")) > 0:
+		return usagef("--%s is for a remote dataplane: the embedded one's log is read anyhow", given(c, "log-cmd", "syslog-listen")[0])
+	case !remoteTarget && cfg.LogSample == 0:
+		return usagef("--log-sample 0: the proof reads the sampled log, want at least 1")
+	}
+	n := needs{
+		writes: "sampled keys into every core's own subtable, after deleting what is there (--destroy), and a probe entry (60 s) per core and name",
+		rate:   fmt.Sprintf("as fast as answered, %d at a time", cfg.Workers),
+	}
+	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
+		if p.embedded != nil {
+			cfg.Destroy = true
+			cfg.Log = &planeLog{buf: p.captured, flush: p.embedded.FlushLog}
+			if c.Bool("http") {
+				stop, err := overLoopback(ctx, p)
+				if err != nil {
+					return nil, err
+				}
+				defer stop()
+			}
+		} else if len(sources) == 1 {
+			log, err := a.remoteLog(sources[0], c.String(sources[0]))
+			if err != nil {
+				return nil, err
+			}
+			cfg.Log = log
+		}
+		var label atomic.Pointer[string]
+		cfg.Progress.OnStep = func(s proof.StepInfo) {
+			l := fmt.Sprintf("step %d/%d %s", s.Step, len(proof.Steps()), s.Word)
+			label.Store(&l)
+		}
+		poll := proberSnapshot("", &cfg.Progress.Progress)
+		stop := a.progress(c, func() render.Snapshot {
+			s := poll()
+			if l := label.Load(); l != nil {
+				s.Label = *l
+			}
+			return s
+		})
+		r, err := proof.Run(ctx, p, cfg)
+		stop()
+		var held *proof.NotEmptyError
+		if errors.As(err, &held) {
+			return nil, usagef("%w: the proof would delete them; give --destroy if they may go", held)
+		}
+		if r == nil {
+			return nil, err
+		}
+		return render.Proof(r), err
+	})
+}
+
+func uniqueNames(names []string) ([]string, error) {
+	for i, n := range names {
+		for _, m := range names[:i] {
+			if n == m {
+				return nil, usagef("--name %q is given twice", n)
+			}
+		}
+		if n == "" {
+			return nil, usagef("--name: a name is empty")
+		}
+	}
+	return names, nil
+}
+
+// overLoopback puts p's embedded plane behind a listener and makes p a client
+// of it.
+func overLoopback(ctx context.Context, p *plane) (stop func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, incompletef("--http: %w", err)
+	}
+	r, err := remote.New(remote.Config{URL: "http://" + ln.Addr().String()})
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	// The server outlives the run's own context: an interrupted run still gets
+	// its last answers.
+	serveCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = httpserve.New(p.embedded, httpserve.Config{}).Serve(serveCtx, ln)
+	}()
+	p.Target = r
+	return func() {
+		r.Close()
+		cancel()
+		<-done
+		p.Target = p.embedded
+	}, nil
+}
+
+// captured is a buffer that an embedded dataplane's log goes to.
+type captured struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write appends.
+func (b *captured) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// planeLog is the window of an embedded dataplane's log.
+type planeLog struct {
+	buf   *captured
+	flush func() error
+}
+
+// Begin forgets what was logged so far.
+func (l *planeLog) Begin(context.Context) error {
+	if err := l.flush(); err != nil {
+		return err
+	}
+	l.buf.mu.Lock()
+	defer l.buf.mu.Unlock()
+	l.buf.buf.Reset()
+	return nil
+}
+
+// End returns what was logged since.
+func (l *planeLog) End(context.Context) (io.ReadCloser, error) {
+	if err := l.flush(); err != nil {
+		return nil, err
+	}
+	l.buf.mu.Lock()
+	defer l.buf.mu.Unlock()
+	return io.NopCloser(bytes.NewReader(bytes.Clone(l.buf.buf.Bytes()))), nil
+}

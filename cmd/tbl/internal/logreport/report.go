@@ -1,0 +1,353 @@
+// Package logreport is the report of sampled logs: it connects the reader of
+// logs to recorders and verdicts, device by device.
+package logreport
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tbl/logparse"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+// Options say what to report. The zero value reports the last run of every
+// device with the default threshold.
+type Options struct {
+	// Read says what is read: host, times, run, lines. Its collectors are set
+	// by Run.
+	Read logparse.Options
+	// Threshold in clicks, 0: the default. AutoThreshold takes it from the
+	// two populations of each device instead, where there are two.
+	Threshold     int64
+	AutoThreshold bool
+	Rule          verdict.Rule
+	// Cores is the number of cores that must have written, 0: not known.
+	Cores int
+	// Slow keeps that many of the slowest samples at or above the threshold.
+	Slow int
+	// Probes reports PROBE lines, and only these, as ownership per name.
+	Probes bool
+	// ExpectOwner is the core that must own every probed name; nil: any.
+	ExpectOwner *timingstats.CoreID
+	// OnReport is called with the report so far while a live input is read,
+	// about once a second.
+	OnReport func(*Report)
+}
+
+// Report is the result. With one device its fields stand on top as well.
+type Report struct {
+	logparse.Counts
+	// Word is the overall verdict's word: OK, LOCALITY ISSUE, INCOMPLETE, or
+	// with Probes that of the worst name.
+	Word              string               `json:"verdict"`
+	SampleRate        string               `json:"sample_rate,omitempty"`
+	Runs              int                  `json:"runs"`
+	Missing           []Number             `json:"missing"`
+	Remote            []Number             `json:"remote"`
+	Mixed             []Number             `json:"mixed"`
+	Local             []Number             `json:"local"`
+	Cores             Cores                `json:"cores,omitempty"`
+	Devices           []Device             `json:"devices"`
+	Names             []Name               `json:"names,omitempty"`
+	Inputs            []logparse.InputInfo `json:"inputs"`
+	MalformedExamples []string             `json:"malformed_examples,omitempty"`
+	Warnings          []string             `json:"warnings,omitempty"`
+	// Verdicts are those of every device, or name.
+	Verdicts []verdict.Verdict `json:"verdicts"`
+}
+
+// Device is the report of one device.
+type Device struct {
+	Name            string             `json:"device"`
+	Word            string             `json:"verdict"`
+	SampleRate      string             `json:"sample_rate,omitempty"`
+	Runs            int                `json:"runs"`
+	Run             int                `json:"run"` // the one that was judged, 0: all
+	LastRuns        []logparse.RunInfo `json:"last_runs,omitempty"`
+	Restarts        int                `json:"restarts"`
+	ThresholdClicks int64              `json:"threshold_clicks"`
+	ThresholdRule   string             `json:"threshold_rule"` // fixed, or auto
+	Missing         []Number           `json:"missing"`
+	Remote          []Number           `json:"remote"`
+	Mixed           []Number           `json:"mixed"`
+	Local           []Number           `json:"local"`
+	Cores           Cores              `json:"cores"`
+	Samples         int64              `json:"n"`
+	Fast            int64              `json:"fast"`
+	Slow            int64              `json:"slow"`
+	Found           []logparse.Name    `json:"names,omitempty"`
+	Slowest         []SlowSample       `json:"slowest,omitempty"`
+	Counts          logparse.Counts    `json:"counts"`
+	Verdict         verdict.Verdict    `json:"verdict_detail"`
+	Warnings        []string           `json:"warnings,omitempty"`
+}
+
+// Cores are the judged cores, in order; a JSON object keyed by core.
+type Cores []verdict.CoreLocality
+
+// MarshalJSON writes the object with its keys in the cores' order.
+func (c Cores) MarshalJSON() ([]byte, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, core := range c {
+		raw, err := json.Marshal(core)
+		if err != nil {
+			return nil, fmt.Errorf("core %s: %w", core.Core, err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", core.Core.String(), raw)
+	}
+	b.WriteByte('}')
+	return []byte(b.String()), nil
+}
+
+// Number is a core in a list: a JSON number, or "1/0" on a chassis.
+type Number timingstats.CoreID
+
+// MarshalJSON writes it.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if n.Slot == 0 {
+		return json.Marshal(n.Core)
+	}
+	return json.Marshal(timingstats.CoreID(n).String())
+}
+
+func numbers(cores []timingstats.CoreID) []Number {
+	out := make([]Number, len(cores))
+	for i, c := range cores {
+		out[i] = Number(c)
+	}
+	return out
+}
+
+// Name is what PROBE lines say about the owner of one name on one device.
+type Name struct {
+	Device string `json:"device"`
+	verdict.OwnershipReport
+}
+
+// SlowSample is one sample at or above the threshold.
+type SlowSample struct {
+	Core     timingstats.CoreID `json:"core"`
+	Clicks   int64              `json:"clicks"`
+	Subtable string             `json:"subtable"`
+	Key      string             `json:"key"`
+	Writes   int64              `json:"writes"`
+	Time     string             `json:"time,omitempty"`
+}
+
+// Run reads inputs and reports. With an error the report, when there is one,
+// holds what was read until then.
+func Run(ctx context.Context, inputs []logparse.Input, opt Options) (*Report, error) {
+	if opt.Threshold == 0 {
+		opt.Threshold = timingstats.DefaultThreshold
+	}
+	read := opt.Read
+	if opt.Probes {
+		read.NewProbes = func() logparse.ProbeCollector { return &probes{} }
+	} else {
+		read.NewSamples = func() logparse.SampleCollector { return &samples{slow: opt.Slow, threshold: opt.Threshold} }
+	}
+	if opt.OnReport != nil {
+		read.Snapshot = func(r *logparse.Result) { opt.OnReport(build(r, opt)) }
+	}
+	res, err := logparse.Scan(ctx, inputs, read)
+	if res == nil {
+		return nil, err
+	}
+	return build(res, opt), err
+}
+
+// samples collects the samples of one run of one device.
+type samples struct {
+	set       timingstats.Set
+	slow      int
+	threshold int64
+	slowest   []SlowSample
+}
+
+func (s *samples) Add(l *logparse.Line) {
+	tag := timingstats.Slow
+	if l.Fast {
+		tag = timingstats.Fast
+	}
+	id := timingstats.CoreID{Slot: l.Slot, Core: l.Core}
+	s.set.Core(id).Add(l.Clicks, tag, l.Rate)
+	if s.slow > 0 && l.Clicks >= s.threshold && (len(s.slowest) < s.slow || l.Clicks > s.slowest[len(s.slowest)-1].Clicks) {
+		s.keep(SlowSample{id, l.Clicks, string(l.Subtable), string(l.Key), l.Writes, string(l.Stamp)})
+	}
+}
+
+// keep inserts behind its equals, so that the earlier of two stays in front.
+func (s *samples) keep(x SlowSample) {
+	i, _ := slices.BinarySearchFunc(s.slowest, x.Clicks, func(o SlowSample, clicks int64) int {
+		if o.Clicks >= clicks {
+			return -1
+		}
+		return 1
+	})
+	if i < s.slow {
+		s.slowest = slices.Insert(s.slowest, i, x)
+		s.slowest = s.slowest[:min(len(s.slowest), s.slow)]
+	}
+}
+
+func (s *samples) Merge(later logparse.SampleCollector) {
+	o := later.(*samples)
+	s.set.Merge(&o.set)
+	for _, x := range o.slowest {
+		s.keep(x)
+	}
+}
+
+func (s *samples) Reset() { *s = samples{slow: s.slow, threshold: s.threshold} }
+
+// probes collects the PROBE lines of one device.
+type probes struct {
+	names map[string][]verdict.OwnershipSample
+}
+
+func (p *probes) Add(l *logparse.Line) {
+	if p.names == nil {
+		p.names = map[string][]verdict.OwnershipSample{}
+	}
+	tag := timingstats.Slow
+	if l.Fast {
+		tag = timingstats.Fast
+	}
+	name := string(l.Subtable)
+	p.names[name] = append(p.names[name], verdict.OwnershipSample{Core: timingstats.CoreID{Slot: l.Slot, Core: l.Core}, Clicks: l.Clicks, Tag: tag})
+}
+
+func (p *probes) Merge(later logparse.ProbeCollector) {
+	o := later.(*probes)
+	if p.names == nil {
+		p.names = o.names
+		o.names = nil
+		return
+	}
+	for name, s := range o.names {
+		p.names[name] = append(p.names[name], s...)
+	}
+}
+
+func (p *probes) Reset() { p.names = nil }
+
+func build(res *logparse.Result, opt Options) *Report {
+	r := &Report{Counts: res.Counts, Inputs: res.Inputs, MalformedExamples: res.Examples, Warnings: res.Warnings, Devices: []Device{}}
+	if opt.Probes {
+		buildProbes(r, res, opt)
+	} else {
+		buildSamples(r, res, opt)
+	}
+	if worst, ok := verdict.Worst(r.Verdicts, false); ok {
+		r.Word = worst.Word()
+	}
+	return r
+}
+
+func buildSamples(r *Report, res *logparse.Result, opt Options) {
+	for _, d := range res.Devices {
+		if len(d.Cores) == 0 && len(res.Devices) > 1 && d.Samples == nil {
+			// A host that only wrote other lines is no device of ours.
+			continue
+		}
+		r.Devices = append(r.Devices, device(d, opt))
+	}
+	for _, d := range r.Devices {
+		r.Verdicts = append(r.Verdicts, d.Verdict)
+	}
+	if len(r.Devices) == 1 {
+		d := r.Devices[0]
+		r.SampleRate, r.Runs, r.Cores = d.SampleRate, d.Runs, d.Cores
+		r.Missing, r.Remote, r.Mixed, r.Local = d.Missing, d.Remote, d.Mixed, d.Local
+	}
+	if len(r.Devices) == 0 {
+		r.Verdicts = []verdict.Verdict{verdict.JudgeLocality(nil, verdict.LocalityOptions{Cores: opt.Cores}).Verdict}
+	}
+}
+
+func device(d *logparse.Device, opt Options) Device {
+	out := Device{
+		Name: d.Name, Runs: d.Runs, Run: d.Kept, LastRuns: d.LastRuns, Restarts: d.Restarts, Found: d.Names, Counts: d.Counts,
+		ThresholdClicks: opt.Threshold, ThresholdRule: "fixed",
+	}
+	s, _ := d.Samples.(*samples)
+	if s == nil {
+		s = &samples{}
+	}
+	if opt.AutoThreshold {
+		if v := s.set.Valley(); v.Found {
+			out.ThresholdClicks, out.ThresholdRule = v.ThresholdClicks, "auto"
+		} else {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("the timings are one population, so no threshold follows from them: %d clicks is used", opt.Threshold))
+		}
+	}
+	var known []timingstats.CoreID
+	for _, c := range d.Cores {
+		known = append(known, timingstats.CoreID{Slot: c.Slot, Core: c.Core})
+	}
+	j := verdict.JudgeLocality(s.set.Summaries(out.ThresholdClicks), verdict.LocalityOptions{Rule: opt.Rule, Cores: opt.Cores, Known: known})
+	out.Cores, out.Missing, out.Verdict, out.Word = j.Cores, numbers(j.Missing), j.Verdict, j.Word()
+	out.Warnings = append(out.Warnings, j.Warnings...)
+	states := map[verdict.CoreState][]timingstats.CoreID{}
+	for _, c := range j.Cores {
+		states[c.State] = append(states[c.State], c.Core)
+		out.Samples, out.Fast, out.Slow = out.Samples+c.N, out.Fast+c.Fast, out.Slow+c.Slow
+	}
+	out.Remote, out.Mixed, out.Local = numbers(states[verdict.Remote]), numbers(states[verdict.Mixed]), numbers(states[verdict.Local])
+	var rates []string
+	for _, n := range s.set.Rates() {
+		rates = append(rates, fmt.Sprintf("1/%d", n))
+	}
+	out.SampleRate = strings.Join(rates, ", ")
+	if len(rates) > 1 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("sampling rates are mixed (%s): shares are weighted by rate", out.SampleRate))
+	}
+	if d.Runs > 1 && d.Kept > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d runs seen, run %d is judged: --run N or --run all for others", d.Runs, d.Kept))
+	}
+	if d.Restarts > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the process restarted %d times: names found before the last restart are void", d.Restarts))
+	}
+	for _, n := range d.Names {
+		if n.Warning {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("TMM %s found no local subtable after %d tries and uses %s",
+				timingstats.CoreID{Slot: n.Slot, Core: n.Core}, n.Tries, n.Subtable))
+		}
+	}
+	out.Slowest = s.slowest
+	return out
+}
+
+func buildProbes(r *Report, res *logparse.Result, opt Options) {
+	for _, d := range res.Devices {
+		p, _ := d.Probes.(*probes)
+		if p == nil {
+			continue
+		}
+		var expected []timingstats.CoreID
+		for k := range opt.Cores {
+			expected = append(expected, timingstats.CoreID{Core: k})
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.names)) {
+			j := verdict.JudgeOwnership(p.names[name], verdict.OwnershipConfig{
+				Subtable: name, Expected: expected, Threshold: opt.Threshold, Want: opt.ExpectOwner,
+			})
+			r.Names = append(r.Names, Name{d.Name, j})
+			r.Verdicts = append(r.Verdicts, j.Verdict)
+		}
+	}
+	slices.SortStableFunc(r.Names, func(a, b Name) int { return cmp.Compare(a.Device, b.Device) })
+	if len(r.Names) == 0 {
+		r.Verdicts = []verdict.Verdict{{Name: verdict.Ownership, State: verdict.Incomplete, Line: "INCOMPLETE: no PROBE lines"}}
+	}
+}

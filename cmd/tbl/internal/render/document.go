@@ -1,0 +1,165 @@
+// Package render turns results into what a reader sees: text, JSON, CSV,
+// Markdown or JUnit. Every result becomes a Document first, so that all
+// forms show the same figures.
+package render
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"tbl/timingstats/verdict"
+)
+
+// Document is a result ready to be written in any format. It is a value: it
+// is built once, then only read.
+type Document struct {
+	// Command names the command that made it; it becomes the JUnit suite.
+	Command string
+	// Blocks are shown in order by the text and Markdown forms.
+	Blocks []Block
+	// Verdicts are shown after the blocks, one line each, the overall one last.
+	Verdicts []verdict.Verdict
+	// Closing lines follow the verdicts.
+	Closing []string
+	// Data is the JSON form, Figures are further ones that it gets and that
+	// assertions can name.
+	Data    any
+	Figures map[string]float64
+}
+
+// Block is a line of text or a table.
+type Block struct {
+	Line  string
+	Table *Table
+}
+
+// Table is a table whose cells keep their type until they are written: text
+// forms round and separate thousands, the others don't.
+type Table struct {
+	Name   string // of the figure, for CSV and Markdown; no spaces
+	Header []string
+	Rows   [][]any
+	Left   bool // align columns to the left (names rather than numbers)
+}
+
+// Cell types beyond string, ints and time.Duration.
+type (
+	// Fixed1 is a float shown with one decimal.
+	Fixed1 float64
+	// Percent is a share in 0…1, shown as 25.20%.
+	Percent float64
+	// Marked is a cell whose text form carries a mark behind the number.
+	Marked struct {
+		Value any
+		Mark  string
+	}
+)
+
+// Linef appends a line of text.
+func (d *Document) Linef(format string, args ...any) {
+	d.Blocks = append(d.Blocks, Block{Line: fmt.Sprintf(format, args...)})
+}
+
+// Append appends a table and returns it.
+func (d *Document) Append(name string, header ...string) *Table {
+	t := &Table{Name: name, Header: header}
+	d.Blocks = append(d.Blocks, Block{Table: t})
+	return t
+}
+
+// Row appends a row.
+func (t *Table) Row(cells ...any) { t.Rows = append(t.Rows, cells) }
+
+// text is a cell for people.
+func text(c any) string {
+	switch v := c.(type) {
+	case nil:
+		return ""
+	case Marked:
+		return text(v.Value) + v.Mark
+	case Fixed1:
+		if math.IsNaN(float64(v)) {
+			return "-"
+		}
+		whole, frac, _ := strings.Cut(strconv.FormatFloat(float64(v), 'f', 1, 64), ".")
+		return thousands(whole) + "." + frac
+	case Percent:
+		if math.IsNaN(float64(v)) {
+			return "-"
+		}
+		return strconv.FormatFloat(100*float64(v), 'f', 2, 64) + "%"
+	case time.Duration:
+		return Duration(v)
+	case int:
+		return Int(int64(v))
+	case int64:
+		return Int(v)
+	case uint64:
+		return thousands(strconv.FormatUint(v, 10))
+	case float64:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return fmt.Sprint(c)
+}
+
+// plain is a cell for programs: no separators, no rounding, durations in ns.
+func plain(c any) string {
+	switch v := c.(type) {
+	case nil:
+		return ""
+	case Marked:
+		return plain(v.Value)
+	case Fixed1:
+		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	case Percent:
+		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	case time.Duration:
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return fmt.Sprint(c)
+}
+
+// Int writes n with thousands separated.
+func Int(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
+
+// Rate writes a rate per second, rounded, with thousands separated.
+func Rate(perSecond float64) string {
+	if math.IsNaN(perSecond) || math.IsInf(perSecond, 0) {
+		return "-"
+	}
+	return Int(int64(math.Round(perSecond))) + "/s"
+}
+
+func thousands(digits string) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// Duration writes d with three significant digits and a unit: 229 µs, 1.25 ms,
+// 22.9 s.
+func Duration(d time.Duration) string {
+	unit, per := "ns", time.Nanosecond
+	switch abs := d.Abs(); {
+	case abs >= time.Second:
+		unit, per = "s", time.Second
+	case abs >= time.Millisecond:
+		unit, per = "ms", time.Millisecond
+	case abs >= time.Microsecond:
+		unit, per = "µs", time.Microsecond
+	}
+	v := float64(d) / float64(per)
+	digits := 0
+	for limit := 100.0; digits < 2 && math.Abs(v) < limit && per > 1; limit /= 10 {
+		digits++
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
+}

@@ -1,0 +1,248 @@
+package render
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+
+	"tbl/timingstats/verdict"
+)
+
+// Format is one way to write a Document.
+type Format struct {
+	Name   string // as --format takes it
+	Ending string // as --export tells it from the file's name
+	Stdout bool   // offered by --format
+	Write  func(io.Writer, *Document) error
+}
+
+// Formats lists every format there is.
+func Formats() []Format {
+	return []Format{
+		{"text", ".txt", true, writeText},
+		{"json", ".json", true, writeJSON},
+		{"csv", ".csv", true, writeCSV},
+		{"markdown", ".md", true, writeMarkdown},
+		{"junit", ".xml", false, writeJUnit},
+	}
+}
+
+func writeText(w io.Writer, d *Document) error {
+	b := bufio.NewWriter(w)
+	for _, bl := range d.Blocks {
+		if bl.Table == nil {
+			fmt.Fprintln(b, bl.Line)
+			continue
+		}
+		if len(bl.Table.Rows) == 0 {
+			continue
+		}
+		if err := textTable(b, bl.Table); err != nil {
+			return fmt.Errorf("table %s: %w", bl.Table.Name, err)
+		}
+	}
+	for _, v := range d.Verdicts {
+		fmt.Fprintln(b, v.Line)
+		for _, c := range v.Causes {
+			fmt.Fprintln(b, "  - "+c)
+		}
+	}
+	for _, l := range d.Closing {
+		fmt.Fprintln(b, l)
+	}
+	return b.Flush()
+}
+
+// textTable writes a borderless table with three spaces between the columns.
+func textTable(w io.Writer, t *Table) error {
+	align := tw.AlignRight
+	if t.Left {
+		align = tw.AlignLeft
+	}
+	var buf strings.Builder
+	out := tablewriter.NewTable(&buf,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off, ShowHeader: tw.Off, ShowFooter: tw.Off},
+				Lines:      tw.Lines{ShowHeaderLine: tw.Off, ShowTop: tw.Off, ShowBottom: tw.Off, ShowFooterLine: tw.Off},
+			},
+		})),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithHeaderAlignment(align),
+		tablewriter.WithRowAlignment(align),
+		tablewriter.WithTrimSpace(tw.Off),
+		tablewriter.WithPadding(tw.Padding{Right: "   ", Overwrite: true}),
+	)
+	out.Header(t.Header)
+	for _, r := range t.Rows {
+		if err := out.Append(cells(r, text)); err != nil {
+			return err
+		}
+	}
+	if err := out.Render(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(buf.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cells(row []any, form func(any) string) []string {
+	out := make([]string, len(row))
+	for i, c := range row {
+		out[i] = form(c)
+	}
+	return out
+}
+
+func writeJSON(w io.Writer, d *Document) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(d.Data)
+}
+
+// writeCSV writes every table, each behind its header; a first column names
+// the table, so that one file holds them all and stays rectangular per table.
+func writeCSV(w io.Writer, d *Document) error {
+	c := csv.NewWriter(w)
+	for _, b := range d.Blocks {
+		if b.Table == nil {
+			continue
+		}
+		if err := c.Write(append([]string{"table"}, b.Table.Header...)); err != nil {
+			return err
+		}
+		for _, r := range b.Table.Rows {
+			if err := c.Write(append([]string{b.Table.Name}, cells(r, plain)...)); err != nil {
+				return err
+			}
+		}
+	}
+	if len(d.Verdicts) > 0 {
+		if err := c.Write([]string{"table", "name", "state", "line"}); err != nil {
+			return err
+		}
+		for _, v := range d.Verdicts {
+			if err := c.Write([]string{"verdicts", string(v.Name), v.State.String(), v.Line}); err != nil {
+				return err
+			}
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func writeMarkdown(w io.Writer, d *Document) error {
+	b := bufio.NewWriter(w)
+	// The pipe is escaped by us: it would end the cell.
+	esc := strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
+	for _, bl := range d.Blocks {
+		if bl.Table == nil {
+			fmt.Fprintf(b, "%s\n\n", bl.Line)
+			continue
+		}
+		t := bl.Table
+		row := func(cs []string) {
+			for _, c := range cs {
+				fmt.Fprintf(b, "| %s ", esc.Replace(c))
+			}
+			fmt.Fprintln(b, "|")
+		}
+		row(t.Header)
+		rule := "---:"
+		if t.Left {
+			rule = ":---"
+		}
+		fmt.Fprintln(b, "|"+strings.Repeat(rule+"|", len(t.Header)))
+		for _, r := range t.Rows {
+			row(cells(r, text))
+		}
+		fmt.Fprintln(b)
+	}
+	for _, v := range d.Verdicts {
+		fmt.Fprintf(b, "- **%s** (%s): %s\n", v.Name, v.State, esc.Replace(v.Line))
+		for _, c := range v.Causes {
+			fmt.Fprintf(b, "  - %s\n", esc.Replace(c))
+		}
+	}
+	for _, l := range d.Closing {
+		fmt.Fprintf(b, "\n%s\n", l)
+	}
+	return b.Flush()
+}
+
+// The JUnit form: one test case per verdict. A warning passes and says so in
+// system-out, missing evidence is an error, a verdict not judged is skipped.
+type (
+	junitSuites struct {
+		XMLName xml.Name   `xml:"testsuites"`
+		Suite   junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Failure *junitMessage `xml:"failure,omitempty"`
+		Error   *junitMessage `xml:"error,omitempty"`
+		Skipped *junitMessage `xml:"skipped,omitempty"`
+		Out     string        `xml:"system-out,omitempty"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+func writeJUnit(w io.Writer, d *Document) error {
+	s := junitSuite{Name: "tbl " + d.Command, Tests: len(d.Verdicts)}
+	for _, v := range d.Verdicts {
+		c := junitCase{Class: "tbl." + d.Command, Name: string(v.Name)}
+		body := strings.Join(append([]string{v.Line}, v.Causes...), "\n")
+		switch v.State {
+		case verdict.Fail:
+			c.Failure = &junitMessage{v.Line, body}
+			s.Failures++
+		case verdict.Incomplete:
+			c.Error = &junitMessage{v.Line, body}
+			s.Errors++
+		case verdict.NotJudged:
+			c.Skipped = &junitMessage{Message: v.Line}
+			s.Skipped++
+		default:
+			c.Out = body
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", " ")
+	if err := e.Encode(junitSuites{Suite: s}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}

@@ -1,0 +1,64 @@
+package render
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tbl/timingstats/verdict"
+)
+
+func sample() *Document {
+	d := &Document{Command: "stats"}
+	d.Linef("head")
+	t := d.Append("cores", "TMM", "n", "avg", "max")
+	t.Row("0", int64(25000), Fixed1(5.5), Marked{int64(1234), "*"})
+	t.Row("1/10", int64(4), Fixed1(16009.94), int64(400000))
+	d.Verdicts = []verdict.Verdict{{Name: verdict.Locality, State: verdict.Fail, Line: "LOCALITY ISSUE: a|b", Causes: []string{"why"}}}
+	d.Data = map[string]any{"a<b": 1}
+	return d
+}
+
+func TestForms(t *testing.T) {
+	want := map[string]string{
+		"text": " TMM        n        avg       max\n" +
+			"   0   25,000        5.5    1,234*\n" +
+			"1/10        4   16,009.9   400,000\n",
+		"csv":      "table,TMM,n,avg,max\ncores,0,25000,5.5,1234\ncores,1/10,4,16009.94,400000\n",
+		"markdown": "| 1/10 | 4 | 16,009.9 | 400,000 |\n",
+		"junit":    `<failure message="LOCALITY ISSUE: a|b">`,
+		"json":     "{\n \"a<b\": 1\n}\n",
+	}
+	for _, f := range Formats() {
+		var b strings.Builder
+		if err := f.Write(&b, sample()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want[f.Name]) {
+			t.Errorf("%s: want %q in\n%s", f.Name, want[f.Name], b.String())
+		}
+	}
+	var b strings.Builder
+	if err := writeMarkdown(&b, sample()); err != nil || !strings.Contains(b.String(), `a\|b`) {
+		t.Errorf("markdown does not escape the pipe: %v\n%s", err, b.String())
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 ns", 999: "999 ns", 229 * time.Microsecond: "229 µs", 1250 * time.Microsecond: "1.25 ms",
+		22900 * time.Millisecond: "22.9 s", 12345 * time.Nanosecond: "12.3 µs", 90 * time.Minute: "5400 s", -5: "-5 ns",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("Duration(%d) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestInt(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
+		if got := Int(n); got != want {
+			t.Errorf("Int(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

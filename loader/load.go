@@ -233,7 +233,7 @@ func (w *loadWorker) one(ctx context.Context) bool {
 	for attempt := 0; ; attempt++ {
 		var port *port
 		if w.steer != nil {
-			if port, o.err = w.steer.pick(ctx); o.err != nil {
+			if port, o.err = w.steer.pick(ctx, &w.ans); o.err != nil {
 				if ctx.Err() != nil {
 					w.cut.Store(true)
 					o.err = nil

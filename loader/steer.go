@@ -181,8 +181,8 @@ func (s *steering) explore(ctx context.Context, ans *target.Answer) (*port, erro
 const portStride = 7919
 
 // pick takes a port that reaches the core whose turn it is: the one with the
-// fewest writes, or the only one.
-func (s *steering) pick(ctx context.Context) (*port, error) {
+// fewest writes, or the only one. It may use ans.
+func (s *steering) pick(ctx context.Context, ans *target.Answer) (*port, error) {
 	s.mu.Lock()
 	var c *steered
 	if s.only != nil {
@@ -196,7 +196,6 @@ func (s *steering) pick(ctx context.Context) (*port, error) {
 	}
 	c.writes++
 	s.mu.Unlock()
-	var ans target.Answer
 	for {
 		now := s.clock.Now()
 		s.mu.Lock()
@@ -212,7 +211,7 @@ func (s *steering) pick(ctx context.Context) (*port, error) {
 			}
 		}
 		s.mu.Unlock()
-		p, err := s.explore(ctx, &ans)
+		p, err := s.explore(ctx, ans)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()

@@ -1,0 +1,276 @@
+package verdict
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tbl/timingstats"
+)
+
+func core(n int) timingstats.CoreID { return timingstats.CoreID{Core: n} }
+
+// samples makes a core's recorder of fast and slow ones.
+func samples(fast, slow int) *timingstats.CoreRecorder {
+	c := &timingstats.CoreRecorder{}
+	for i := range fast {
+		c.Add(int64(3+i%15), timingstats.Fast, 1000)
+	}
+	for i := range slow {
+		c.Add(int64(2000+i), timingstats.Slow, 1000)
+	}
+	return c
+}
+
+func summaries(cores ...*timingstats.CoreRecorder) []timingstats.CoreSummary {
+	var out []timingstats.CoreSummary
+	for i, c := range cores {
+		out = append(out, c.Summary(core(i), 0))
+	}
+	return out
+}
+
+func TestWilson(t *testing.T) {
+	const z99 = 2.5758293035489
+	for _, c := range []struct{ p, n, low, high float64 }{
+		{0, 0, 0, 1},
+		{0, 25, 0, 0.2097335},             // z²/(n+z²)
+		{1, 8, 0.5466386, 1},              // n/(n+z²)
+		{0.5, 100, 0.3752796, 0.6247204},  // 1/2 ± z/(2√(n+z²))
+		{0.04, 25, 0.00469485, 0.2697178}, // checked by root finding of |p−π| = z√(π(1−π)/n)
+	} {
+		low, high := wilson(c.p, c.n, z99)
+		if c.p == 0.04 {
+			for _, pi := range []float64{low, high} {
+				if d := math.Abs(c.p-pi) - z99*math.Sqrt(pi*(1-pi)/c.n); math.Abs(d) > 1e-9 {
+					t.Errorf("%v of %v: %v is no root of the score equation", c.p, c.n, pi)
+				}
+			}
+			continue
+		}
+		if math.Abs(low-c.low) > 1e-6 || math.Abs(high-c.high) > 1e-6 {
+			t.Errorf("wilson(%v, %v) = %v, %v, want %v, %v", c.p, c.n, low, high, c.low, c.high)
+		}
+	}
+}
+
+func TestCoreStates(t *testing.T) {
+	for _, c := range []struct {
+		fast, slow, others int // others: further cores, all healthy
+		want               CoreState
+	}{
+		{25, 0, 3, Local},
+		{8, 0, 3, Local},
+		{7, 0, 3, Unknown}, // fewer than 8
+		{0, 8, 3, Remote},
+		{0, 7, 3, Unknown},
+		{24, 1, 3, Local}, // a stray sample
+		{23, 2, 3, Local},
+		{19, 6, 3, Mixed},
+		{20, 5, 3, Mixed},   // lower bound 6.7 %
+		{21, 4, 3, Local},   // lower bound 4.8 %
+		{18, 6, 3, Unknown}, // fewer than 25, interval up to 51 %
+		{10, 15, 3, Mixed},
+		{1, 24, 3, Remote},
+		{5, 20, 3, Remote},
+		{50, 50, 3, Mixed},
+		{980, 20, 3, Local}, // 2 % of noise
+		{900, 100, 3, Mixed},
+		// With 64 cores each is judged at 1 − 0.01/64.
+		{14, 0, 63, Unknown},
+		{15, 0, 63, Local},
+		{0, 14, 63, Unknown},
+		{0, 15, 63, Remote},
+		{20, 5, 63, Unknown}, // [0.04, 0.57]
+	} {
+		cores := []*timingstats.CoreRecorder{samples(c.fast, c.slow)}
+		for range c.others {
+			cores = append(cores, samples(30, 0))
+		}
+		r := JudgeLocality(summaries(cores...), LocalityOptions{})
+		if got := r.Cores[0].State; got != c.want {
+			t.Errorf("%d fast, %d slow of %d cores: %v [%.3f, %.3f], want %v",
+				c.fast, c.slow, c.others+1, got, r.Cores[0].SlowLow, r.Cores[0].SlowHigh, c.want)
+		}
+	}
+}
+
+func TestLocalityVerdict(t *testing.T) {
+	healthy := func() *timingstats.CoreRecorder { return samples(25, 0) }
+	for name, c := range map[string]struct {
+		cores   []timingstats.CoreSummary
+		opt     LocalityOptions
+		state   State
+		word    string
+		mention []string
+	}{
+		"healthy":        {summaries(healthy(), healthy()), LocalityOptions{}, Pass, "OK", []string{"all 2 cores"}},
+		"remote":         {summaries(healthy(), samples(0, 25)), LocalityOptions{}, Fail, "LOCALITY ISSUE", []string{"TMM 1 REMOTE", "25 of 25 slow", "p50 2,012"}},
+		"mixed":          {summaries(healthy(), samples(30, 30)), LocalityOptions{}, Fail, "LOCALITY ISSUE", []string{"TMM 1 MIXED"}},
+		"count given":    {summaries(healthy(), healthy()), LocalityOptions{Cores: 4}, Incomplete, "INCOMPLETE", []string{"TMMs 2, 3"}},
+		"known":          {summaries(healthy()), LocalityOptions{Known: []timingstats.CoreID{core(1)}}, Incomplete, "INCOMPLETE", []string{"TMM 1"}},
+		"few":            {summaries(healthy(), samples(5, 0)), LocalityOptions{}, Incomplete, "INCOMPLETE", []string{"too few samples to judge TMM 1"}},
+		"nothing":        {nil, LocalityOptions{}, Incomplete, "INCOMPLETE", []string{"no samples"}},
+		"nothing of 2":   {nil, LocalityOptions{Cores: 2}, Incomplete, "INCOMPLETE", []string{"TMMs 0, 1"}},
+		"issue and gap":  {summaries(samples(0, 25), &timingstats.CoreRecorder{}), LocalityOptions{}, Fail, "LOCALITY ISSUE", []string{"no samples from TMM 1"}},
+		"empty recorder": {summaries(healthy(), &timingstats.CoreRecorder{}), LocalityOptions{}, Incomplete, "INCOMPLETE", []string{"TMM 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := JudgeLocality(c.cores, c.opt)
+			if r.State != c.state || r.Word() != c.word || r.Name != Locality {
+				t.Errorf("%v %q", r.State, r.Line)
+			}
+			for _, m := range c.mention {
+				if !strings.Contains(r.Line, m) {
+					t.Errorf("%q lacks %q", r.Line, m)
+				}
+			}
+			if r.State == Fail && len(r.Causes) == 0 {
+				t.Error("no likely cause")
+			}
+		})
+	}
+}
+
+func TestMixedRatesWidenTheInterval(t *testing.T) {
+	// 24 samples at 1/1000 and 1,000 at 1/1: the share rests on about 25.
+	c := samples(24, 0)
+	for range 1000 {
+		c.Add(5, timingstats.Fast, 1)
+	}
+	r := JudgeLocality(summaries(c), LocalityOptions{})
+	if n := r.Cores[0].EffectiveN; n < 25 || n > 27 {
+		t.Errorf("n_eff %v", n)
+	}
+	if r.Cores[0].SlowHigh < 0.19 {
+		t.Errorf("interval up to %v from 26 effective samples", r.Cores[0].SlowHigh)
+	}
+}
+
+// The figures of the log cases, from their samples fed by hand.
+func TestLogCases(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/logs/*.expect.json")
+	if err != nil || len(files) != 9 {
+		t.Fatalf("%d cases, %v", len(files), err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".expect.json")
+		t.Run(name, func(t *testing.T) {
+			var want struct {
+				Exit    int
+				Verdict string
+				Remote  []any
+				Missing []int
+				Cores   map[string]struct {
+					N, Fast, Slow, Min, P50, P95, P99, Max int64
+					Avg                                    float64
+				}
+			}
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(b, &want); err != nil {
+				t.Fatal(err)
+			}
+			set := readCase(t, strings.TrimSuffix(f, ".expect.json")+".log", name)
+			r := JudgeLocality(set.Summaries(0), LocalityOptions{})
+			if r.Word() != want.Verdict {
+				t.Errorf("verdict %q, want %q", r.Line, want.Verdict)
+			}
+			exit := map[State]int{Pass: 0, Fail: 1, Incomplete: 3}[Overall([]Verdict{r.Verdict}, false)]
+			if exit != want.Exit {
+				t.Errorf("exit %d, want %d", exit, want.Exit)
+			}
+			if len(r.Cores) != len(want.Cores) {
+				t.Errorf("%d cores, want %d", len(r.Cores), len(want.Cores))
+			}
+			var remote []string
+			for _, c := range r.Cores {
+				w := want.Cores[c.Core.String()]
+				got := []int64{c.N, c.Fast, c.Slow, c.MinClicks, c.P50Clicks, c.P95Clicks, c.P99Clicks, c.MaxClicks}
+				if d := cmp.Diff([]int64{w.N, w.Fast, w.Slow, w.Min, w.P50, w.P95, w.P99, w.Max}, got); d != "" {
+					t.Errorf("TMM %v: n fast slow min p50 p95 p99 max (-want +got):\n%s", c.Core, d)
+				}
+				if a, _ := c.AvgClicks.MarshalJSON(); string(a) != strconv.FormatFloat(w.Avg, 'f', 1, 64) {
+					t.Errorf("TMM %v: avg %s, want %.1f", c.Core, a, w.Avg)
+				}
+				if c.State == Remote {
+					remote = append(remote, c.Core.String())
+				}
+			}
+			var wantRemote []string
+			for _, c := range want.Remote {
+				if f, ok := c.(float64); ok {
+					c = strconv.Itoa(int(f))
+				}
+				wantRemote = append(wantRemote, c.(string))
+			}
+			if !slices.Equal(remote, wantRemote) {
+				t.Errorf("remote %v, want %v", remote, wantRemote)
+			}
+			var missing []int
+			for _, c := range r.Missing {
+				missing = append(missing, c.Core)
+			}
+			if !slices.Equal(missing, want.Missing) {
+				t.Errorf("missing %v, want %v", missing, want.Missing)
+			}
+			if name == "one-outlier" {
+				r := JudgeLocality(set.Summaries(0), LocalityOptions{Rule: RuleMean})
+				if r.State != Fail || !strings.Contains(r.Line, "TMM 1 REMOTE") || strings.Contains(r.Line, "TMM 0") {
+					t.Errorf("by the mean: %q", r.Line)
+				}
+			}
+		})
+	}
+}
+
+// readCase reads the plain samples of a case; it knows just enough of the
+// format for these files.
+func readCase(t *testing.T, file, name string) *timingstats.Set {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	line := regexp.MustCompile(`tmm=(\d+) subtable=\S+ writes=(\d+) key=.*clicks=(-?\d+) (FAST_LOCAL|SLOW) \((?:unique, )?sampled 1/(\d+)\)`)
+	slot := regexp.MustCompile(`\bslot(\d+)/`)
+	set := &timingstats.Set{}
+	last := map[timingstats.CoreID]int64{}
+	sc := bufio.NewScanner(f)
+	for sc.Scan() {
+		m := line.FindStringSubmatch(sc.Text())
+		if m == nil {
+			continue
+		}
+		num := func(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n }
+		id := core(int(num(m[1])))
+		if name == "chassis" {
+			id.Slot = int(num(slot.FindStringSubmatch(sc.Text())[1]))
+		}
+		if num(m[2]) <= last[id] { // the next run
+			set, last = &timingstats.Set{}, map[timingstats.CoreID]int64{}
+		}
+		last[id] = num(m[2])
+		tag := timingstats.Fast
+		if m[4] == "SLOW" {
+			tag = timingstats.Slow
+		}
+		set.Core(id).Add(num(m[3]), tag, num(m[5]))
+	}
+	if err := sc.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}

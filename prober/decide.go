@@ -7,16 +7,29 @@ import (
 	"tbl/timingstats/verdict"
 )
 
-// perFast is what one fast write on the owner adds to the log odds, in the
-// model of verdict.Odds: ln(0.95/0.06).
-const perFast = 2.76
+// What one write adds to the log odds that its core is the owner, in the
+// model of verdict.Odds: ln(0.95/0.06) when fast, ln(0.05/0.94) when slow.
+// Here they only plan how many requests to send, verdict.Odds decides.
+const (
+	perFast = 2.76
+	perSlow = -2.93
+)
+
+// weight is the log odds that the core is the owner.
+func (t *tally) weight() float64 {
+	return perFast*float64(t.fast) + perSlow*float64(t.n-t.fast)
+}
+
+// lacking is how many more fast writes on the owner would decide.
+func lacking(o *verdict.Odds, maxError float64) int {
+	return max(1, int(math.Ceil(math.Log(math.Min(o.ErrorOdds(), 1)/maxError)/perFast)))
+}
 
 // wanted is how many more writes a name needs, roughly, on n cores of which
 // `unheard` did not answer yet, with random ports: the quarter of what is
 // expected, so that little is sent too much.
 func wanted(o *verdict.Odds, n, unheard int, maxError float64) int {
-	left := math.Log(math.Min(o.ErrorOdds(), 1)/maxError) / perFast
-	return max(nextRound(n, unheard), int(float64(n)*math.Ceil(left)/4), 1)
+	return max(nextRound(n, unheard), n*lacking(o, maxError)/4, 1)
 }
 
 // findThreshold looks for the widest gap between two populations of clicks:

@@ -30,7 +30,13 @@ func (r *probing) result() *ProbeResult {
 	for _, c := range res.Cores {
 		res.Owned = append(res.Owned, CoreOwned{Core: c, Names: owned[c]})
 	}
-	if !r.cfg.Steer {
+	if r.steering != nil {
+		if w := r.steering.warning(); w != "" {
+			res.Warnings = append(res.Warnings, w)
+		}
+		res.ExpectedRequests = len(r.ids) + 5 // each core once, the owner five times more
+	}
+	if r.steering == nil {
 		res.Verdicts = append(res.Verdicts, r.uniformity())
 	}
 	res.Verdicts = append(res.Verdicts, res.ownership())

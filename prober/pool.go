@@ -103,6 +103,9 @@ func (p *pool) round(ctx context.Context, jobs []job,
 			j.started = p.order.Add(1)
 			j.err = p.tgt.Do(ctx, req, ans)
 			j.ended = p.order.Add(1)
+			if j.err != nil && j.src.Port() != 0 && target.ClassOf(j.err) == target.ClassAddressExhausted {
+				continue // a chosen port that isn't free: nothing was sent, another will do
+			}
 			j.sent = true
 			p.progress.Sent.Add(1)
 			if j.err != nil {

@@ -130,6 +130,9 @@ func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResul
 		index: make(map[timingstats.CoreID]int)}
 	r.cfg.MaxError = or(cfg.MaxError, verdict.DefaultOddsError)
 	p.progress.Names.Store(int64(len(cfg.Names)))
+	if cfg.Steer {
+		r.steering = newSteering()
+	}
 	if p.count(ctx) {
 		r.run(ctx)
 		if p.err() == nil && !cfg.KeepEntries {
@@ -171,7 +174,8 @@ type probing struct {
 	names     []nameState
 	removed   int64
 	warnings  []string
-	silent    bool // some core is taken for unreachable
+	steering  *steering // nil: random ports
+	silent    bool      // some core is taken for unreachable
 }
 
 // nameState is what is known of one name.
@@ -180,9 +184,12 @@ type nameState struct {
 	samples []sample // kept only while the threshold may change
 	sent    int
 	entries int64
-	heard   []bool // by place of the core
+	cores   []tally // by place of the core
 	done    bool
 }
+
+// tally counts one core's writes into one name.
+type tally struct{ n, fast int32 }
 
 // sample is one timed write.
 type sample struct {
@@ -225,9 +232,7 @@ func (r *probing) run(ctx context.Context) {
 		r.progress.Planned.Store(r.sent + int64(len(todo)*NeededRequests(len(r.ids), 1e-3)))
 		jobs = jobs[:0]
 		for _, i := range todo {
-			for range r.next(i) {
-				jobs = append(jobs, job{name: i})
-			}
+			jobs = r.plan(jobs, i)
 			if len(jobs) >= batch {
 				break
 			}
@@ -236,6 +241,9 @@ func (r *probing) run(ctx context.Context) {
 		for i := range jobs {
 			if jobs[i].sent {
 				r.names[jobs[i].name].sent++
+			}
+			if r.steering != nil {
+				r.steering.done(&jobs[i])
 			}
 		}
 		r.learn()
@@ -255,14 +263,70 @@ func (r *probing) run(ctx context.Context) {
 	}
 }
 
-// next is how many requests to send for a name in this round.
-func (r *probing) next(i int) int {
+// plan appends the requests of this round for a name.
+func (r *probing) plan(jobs []job, i int) []job {
 	s := &r.names[i]
 	left := r.ceiling() - s.sent
 	if r.cfg.Exhaust {
-		return min(left, 1024)
+		left = min(left, 1024)
 	}
-	return min(left, wanted(s.odds, len(r.ids), r.unheard(s), r.cfg.MaxError))
+	if r.steering != nil && !r.steering.off {
+		return r.planSteered(jobs, i, left)
+	}
+	if !r.cfg.Exhaust {
+		left = min(left, wanted(s.odds, len(r.ids), r.unheard(s), r.cfg.MaxError))
+	}
+	for range left {
+		jobs = append(jobs, job{name: i})
+	}
+	return jobs
+}
+
+// planSteered sends one request to every core that was not heard about the
+// name; when all were, to the likeliest owner as many as it lacks to be
+// certain, one to each rival, and, when no core looks like an owner, one to
+// each.
+func (r *probing) planSteered(jobs []job, i, left int) []job {
+	s := &r.names[i]
+	add := func(core timingstats.CoreID, n int) {
+		for range min(n, left) {
+			jobs = append(jobs, job{name: i, src: r.steering.src(core)})
+			left--
+		}
+	}
+	best, top := -1, 0.0
+	unheard := 0
+	for k, id := range r.ids {
+		if k >= len(s.cores) || s.cores[k].n == 0 {
+			if r.cfg.Exhaust || !r.silent || r.hits[id] > 0 {
+				add(id, 1)
+				unheard++
+			}
+			continue
+		}
+		if w := s.cores[k].weight(); w > top {
+			best, top = k, w
+		}
+	}
+	if unheard > 0 && !r.cfg.Exhaust {
+		return jobs
+	}
+	if r.cfg.Exhaust {
+		for k := 0; left > 0; k++ {
+			add(r.ids[k%len(r.ids)], 1)
+		}
+		return jobs
+	}
+	for k, id := range r.ids {
+		switch {
+		case k >= len(s.cores):
+		case k == best:
+			add(id, lacking(s.odds, r.cfg.MaxError))
+		case best < 0 || s.cores[k].weight() > 0:
+			add(id, 1)
+		}
+	}
+	return jobs
 }
 
 func (r *probing) merge(j *job) {
@@ -271,10 +335,13 @@ func (r *probing) merge(j *job) {
 	}
 	s := &r.names[j.name]
 	k := r.index[j.core]
-	if len(s.heard) <= k {
-		s.heard = append(s.heard, make([]bool, len(r.ids)-len(s.heard))...)
+	if len(s.cores) <= k {
+		s.cores = append(s.cores, make([]tally, len(r.ids)-len(s.cores))...)
 	}
-	s.heard[k] = true
+	s.cores[k].n++
+	if j.clicks < r.threshold {
+		s.cores[k].fast++
+	}
 	tag := timingstats.Slow
 	if j.local {
 		tag = timingstats.Fast
@@ -306,8 +373,8 @@ func (r *probing) meet(c timingstats.CoreID) {
 // until its chance to stay unheard is small.
 func (r *probing) unheard(s *nameState) int {
 	n := len(r.ids)
-	for _, heard := range s.heard {
-		if heard {
+	for _, c := range s.cores {
+		if c.n > 0 {
 			n--
 		}
 	}
@@ -367,7 +434,12 @@ func (r *probing) autoThreshold() {
 	for i := range r.names {
 		s := &r.names[i]
 		s.odds = r.newOdds(i)
+		clear(s.cores)
 		for _, x := range s.samples {
+			s.cores[x.core].n++
+			if x.clicks < t {
+				s.cores[x.core].fast++
+			}
 			s.odds.Add(r.ids[x.core], x.clicks, x.tag)
 		}
 	}
@@ -381,8 +453,8 @@ const removeAtMost = 20_000
 func (r *probing) removeEntries(ctx context.Context) {
 	var jobs []job
 	for i := range r.names {
-		for k, heard := range r.names[i].heard {
-			if heard {
+		for k, c := range r.names[i].cores {
+			if c.n > 0 {
 				jobs = append(jobs, job{name: i, owner: k})
 			}
 		}

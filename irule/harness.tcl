@@ -223,9 +223,13 @@ proc table_answer {} {
     } elseif {$op ne "delete"} {
         set result $got
     }
-    if {$subtable eq $static::localdb_name and $op ne "lookup" and $op ne "keys"} {
-        # written past the library: put its counter right
-        call LOCALDB::count_actual
+    if {[lsearch -exact [list set add replace incr append delete] $op] >= 0} {
+        if {$subtable eq $static::localdb_name} {
+            # written past the library: put its counter right
+            call LOCALDB::count_actual
+        } elseif {$op ne "delete"} {
+            call LOCALDB::note $subtable
+        }
     }
     if {$diff < $static::localdb_threshold} {
         set tag OWNER
@@ -367,7 +371,15 @@ when HTTP_REQUEST {
         "/names" {
             set ldb_words [list]
             foreach ldb_name [call LOCALDB::names] {
-                lappend ldb_words [call LOCALDB::encode $ldb_name]
+                set ldb_word [call LOCALDB::encode $ldb_name]
+                # A list without a count: what looks like a closing field of
+                # the answer has its first letter encoded.
+                if {$ldb_word starts_with "slot="} {
+                    set ldb_word "%73[string range $ldb_word 1 end]"
+                } elseif {$ldb_word starts_with "node="} {
+                    set ldb_word "%6E[string range $ldb_word 1 end]"
+                }
+                lappend ldb_words $ldb_word
             }
             call LOCALDB_HARNESS::answer 200 "tmm=[TMM::cmp_unit] names=[join $ldb_words " "]"
         }

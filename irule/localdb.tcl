@@ -20,6 +20,7 @@
 #   call LOCALDB::probe $name                            clicks, entries, OWNER or NON_OWNER
 #   call LOCALDB::whoami                                 name and counters
 #   call LOCALDB::names / orphans / clear_orphans        names that hold entries of this TMM
+#   call LOCALDB::note $name                             keep another name in that inventory
 #   call LOCALDB::init                                   the name, searched for when there is none yet
 #   call LOCALDB::should_log                             1 when the last write is one to be logged
 #
@@ -72,8 +73,8 @@ proc init {} {
 # discover tries names until one is written fast, three times in a row. A
 # write into a subtable of another TMM suspends this connection, and others
 # on this TMM may search too meanwhile: the first to finish sets the name for
-# all of them. Between the last fast write and the setting of the name
-# nothing suspends.
+# all of them. A name that is met again may hold entries: they are counted
+# before it is set, when nobody can be writing to it yet.
 proc discover {} {
     set tmm [TMM::cmp_unit]
     set total [TMM::cmp_count]
@@ -106,16 +107,22 @@ proc discover {} {
             return $static::localdb_name
         }
     }
+    set held [table keys -subtable $name -notouch]
+    if {$static::localdb_name ne ""} {
+        return $static::localdb_name
+    }
     set static::localdb_name $name
     set static::localdb_writes 0
-    set static::localdb_entries 0
+    set static::localdb_entries [llength $held]
+    if {[lsearch -exact $held localdb_probe] >= 0} {
+        # of another search that is still under way
+        incr static::localdb_entries -1
+    }
     if {$found} {
         log local0. "tmm=$tmm subtable=$name initialized after $tries probes (diff=$diff clicks of $total total TMMs)"
     } else {
         log local0.warning "tmm=$tmm WARNING could not find local subtable after $tries probes; using $name (last diff=$diff)"
     }
-    # A name met again after a reload may hold entries already.
-    incr static::localdb_entries [table keys -subtable $name -count]
     call LOCALDB::record
     return $static::localdb_name
 }
@@ -133,22 +140,28 @@ proc timed_probe {name} {
 # subtable for all TMMs, written when a name is found and now and then later,
 # because an idle entry goes after 30 days.
 proc record {} {
+    if {[call LOCALDB::note $static::localdb_name]} {
+        table set -subtable localdb_inventory "current:[TMM::cmp_unit]" $static::localdb_name 2592000 indefinite
+    }
+}
+
+# note puts a subtable's name into the inventory, under this TMM: 1, or 0
+# when there is no room.
+proc note {name} {
     set tmm [TMM::cmp_unit]
-    set name $static::localdb_name
     if {[table keys -subtable localdb_inventory -count] >= $static::localdb_max_names} {
-        # Names whose entries have all expired make room.
+        # Names whose entries have all gone make room.
         foreach old [call LOCALDB::recorded $tmm] {
-            if {$old ne $name and [table keys -subtable $old -count] == 0} {
+            if {$old ne $static::localdb_name and [table keys -subtable $old -count] == 0} {
                 table delete -subtable localdb_inventory "$tmm:$old"
             }
         }
         if {[table keys -subtable localdb_inventory -count] >= $static::localdb_max_names} {
-            log local0.warning "tmm=$tmm WARNING inventory is full ($static::localdb_max_names names); $name is not in it"
+            log local0.warning "tmm=$tmm WARNING inventory is full ($static::localdb_max_names names); [string range [call LOCALDB::encode $name] 0 255] is not in it"
             return 0
         }
     }
-    table set -subtable localdb_inventory "$tmm:$name" $name 2592000 indefinite
-    table set -subtable localdb_inventory "current:$tmm" $name 2592000 indefinite
+    table set -subtable localdb_inventory "$tmm:$name" 1 2592000 indefinite
     return 1
 }
 
@@ -165,7 +178,8 @@ proc recorded {tmm} {
 }
 
 # names lists the subtables known to hold entries of this TMM: its present
-# one, which a reload would leave behind, and those that earlier reloads left.
+# one, which a reload would leave behind, those that earlier reloads left, and
+# those noted by somebody.
 proc names {} {
     set names [list]
     if {$static::localdb_name ne ""} {
@@ -182,8 +196,9 @@ proc names {} {
 # orphans lists the subtables that earlier reloads left behind.
 proc orphans {} {
     set orphans [list]
+    set prefix "localdb_tmm_[TMM::cmp_unit]_"
     foreach name [call LOCALDB::names] {
-        if {$name ne $static::localdb_name} {
+        if {$name starts_with $prefix and $name ne $static::localdb_name} {
             lappend orphans $name
         }
     }

@@ -167,7 +167,7 @@ func Runs(figures []Figure, cfg Config) Report {
 	r := Report{Alpha: cfg.Alpha, Confidence: cfg.Confidence, MaxRegress: cfg.MaxRegress, Rows: make([]Row, len(figures))}
 	groups := map[string][]int{}
 	for i, f := range figures {
-		r.Rows[i] = measure(f, cfg, uint64(i))
+		r.Rows[i] = measure(f, cfg, uint64(i), len(figures))
 		if r.Rows[i].Outcome == "" {
 			groups[f.Group] = append(groups[f.Group], i)
 		}
@@ -180,7 +180,7 @@ func Runs(figures []Figure, cfg Config) Report {
 }
 
 // measure fills in all but the corrected test; an Outcome that is set is final.
-func measure(f Figure, cfg Config, index uint64) Row {
+func measure(f Figure, cfg Config, index uint64, figures int) Row {
 	base, now := finite(f.Base), finite(f.New)
 	row := Row{Name: f.Name, Group: f.Group, Better: f.Better, P: 1, AdjustedP: 1}
 	row.Base, row.New = side(base, cfg.Confidence), side(now, cfg.Confidence)
@@ -191,14 +191,17 @@ func measure(f Figure, cfg Config, index uint64) Row {
 		return row
 	case len(base) == 1 || len(now) == 1:
 		row.Outcome = SingleRun
-		row.MoreRuns = minRuns(cfg.Alpha, 1) - min(len(base), len(now))
+		row.MoreRuns = minRuns(cfg.Alpha, figures) - min(len(base), len(now))
 		single(&row, f, cfg, rand.New(rand.NewPCG(cfg.Seed, index)))
 		return row
 	}
 	row.change(base, now, cfg.Confidence)
 	row.Effect = cliff(base, now)
 	if slices.Min(base) == slices.Max(base) && slices.Min(now) == slices.Max(now) && base[0] == now[0] {
-		return row // all runs are equal: p stays 1
+		// All runs are equal: no test could find anything, and what can't is no
+		// part of the family that the others are corrected for.
+		row.Outcome = NoDifference
+		return row
 	}
 	t := benchmath.Thresholds{CompareAlpha: cfg.Alpha}
 	c := benchmath.AssumeNothing.Compare(benchmath.NewSample(base, &t), benchmath.NewSample(now, &t))

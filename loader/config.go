@@ -337,7 +337,7 @@ func orDefault[T int | int64 | float64 | time.Duration](v, d T) T {
 // unreached tells the classes that mean that no server was reached.
 func unreached(c target.Class) bool {
 	switch c {
-	case target.ClassRefused, target.ClassTimeout, target.ClassReset, target.ClassAddressExhausted, target.ClassTLS:
+	case target.ClassRefused, target.ClassTimeout, target.ClassReset, target.ClassAddressExhausted, target.ClassTLS, target.ClassTruncated:
 		return true
 	}
 	return false

@@ -324,14 +324,11 @@ func allFailed(n int64, err error) error {
 	return fmt.Errorf("%w: the first %d requests failed: %w", kind, n, err)
 }
 
-// preflightTries is how often a target is asked who it is before it counts as
-// unreachable. A refused connection counts at once.
-const preflightTries = 3
-
 // preflight asks how many cores there are; 0 where the dataplane doesn't say.
+// A refused connection decides at once, a lost answer doesn't.
 func preflight(ctx context.Context, tgt target.Target) (cores int, err error) {
 	var ans target.Answer
-	for range preflightTries {
+	for tries := 10; tries > 0; {
 		err = tgt.Do(ctx, &target.Request{Op: target.OpInfo}, &ans)
 		if err == nil {
 			return ans.Cores, nil
@@ -339,8 +336,13 @@ func preflight(ctx context.Context, tgt target.Target) (cores int, err error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if target.ClassOf(err) == target.ClassRefused {
-			break
+		switch target.ClassOf(err) {
+		case target.ClassReset, target.ClassTruncated, target.ClassHTTP5xx:
+			tries--
+		case target.ClassTimeout:
+			tries -= 5
+		default:
+			tries = 0
 		}
 	}
 	switch class := target.ClassOf(err); {

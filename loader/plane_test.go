@@ -1,0 +1,147 @@
+package loader_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"tbl/loader"
+	"tbl/target/refplane"
+	"tbl/timingstats/verdict"
+)
+
+func plane(t *testing.T, cfg refplane.Config) *refplane.Plane {
+	t.Helper()
+	p, err := refplane.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func fault(t *testing.T, s string) []refplane.Fault {
+	t.Helper()
+	f, err := refplane.ParseFault(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []refplane.Fault{f}
+}
+
+func judged(vs []verdict.Verdict, name verdict.Name) verdict.Verdict {
+	for _, v := range vs {
+		if v.Name == name {
+			return v
+		}
+	}
+	return verdict.Verdict{}
+}
+
+// Two runs of one seed in virtual time are the same to the byte.
+func TestModelClockIsRepeatable(t *testing.T) {
+	for _, cfg := range []loader.LoadConfig{
+		{Count: 20_000},
+		{Count: 5_000, Keys: loader.KeysUUID, Rate: 50_000},
+		{},
+		{Count: 3_000, Steer: true},
+		{Count: 2_000, Runs: 3},
+	} {
+		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
+			var out [2][]byte
+			for i := range out {
+				p := plane(t, refplane.Config{Cores: 8, Seed: 42, Clock: refplane.Model})
+				r, err := loader.Load(t.Context(), p, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out[i], err = json.Marshal(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(out[0], out[1]) {
+				t.Errorf("two runs differ:\n%s\n%s", out[0], out[1])
+			}
+		})
+	}
+	t.Run("bulk", func(t *testing.T) {
+		var out [2][]byte
+		for i := range out {
+			p := plane(t, refplane.Config{Cores: 4, Seed: 42, Clock: refplane.Model})
+			r, err := loader.Bulk(t.Context(), p, loader.BulkConfig{UUIDsPerPost: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[i], err = json.Marshal(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(out[0], out[1]) {
+			t.Errorf("two runs differ:\n%s\n%s", out[0], out[1])
+		}
+	})
+}
+
+func TestEmbedded(t *testing.T) {
+	p := plane(t, refplane.Config{})
+	r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 20_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.OK != 20_000 || len(r.Cores) != 4 || verdict.Overall(r.Verdicts, false) != verdict.Pass {
+		t.Errorf("%+v", r.Verdicts)
+	}
+	b, err := loader.Bulk(t.Context(), p, loader.BulkConfig{UUIDsPerPost: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Written != 64_000 || verdict.Overall(b.Verdicts, false) != verdict.Pass {
+		t.Errorf("%+v %+v", b.Verdicts, b.Warnings)
+	}
+}
+
+func TestFaultsAreNamed(t *testing.T) {
+	t.Run("dead-core", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "dead-core=2")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judged(r.Verdicts, verdict.Coverage); v.State != verdict.Incomplete || len(r.Missing) != 1 || r.Missing[0].Core != 2 {
+			t.Errorf("missing %v, %+v", r.Missing, v)
+		}
+	})
+	t.Run("deterministic-names", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "deterministic-names")})
+		r, err := loader.Bulk(t.Context(), p, loader.BulkConfig{UUIDsPerPost: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judged(r.Verdicts, verdict.Locality); v.State != verdict.Fail {
+			t.Errorf("%+v", r.Verdicts)
+		}
+	})
+	t.Run("enumerate-count", func(t *testing.T) {
+		p := plane(t, refplane.Config{Cores: 1, Seed: 1, Clock: refplane.Model, Faults: fault(t, "enumerate-count")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 14_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := judged(r.Verdicts, verdict.Decay)
+		t.Log(v.Line, r.ElapsedNS)
+		if v.State != verdict.Fail || !bytes.Contains([]byte(v.Line), []byte("1/n")) {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("chatty-log", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "chatty-log")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 20_000, Runs: 6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judged(r.Verdicts, verdict.Drift); v.State != verdict.Warn {
+			t.Errorf("%+v", v)
+		}
+	})
+}

@@ -220,16 +220,15 @@ func (p *pool) count(ctx context.Context) bool {
 	return true
 }
 
-func askInfo(_ *job, req *target.Request)     { req.Op = target.OpInfo }
-func takeNothing(_ *job, _ *target.Answer)    {}
-func askWhoami(_ *job, req *target.Request)   { req.Op = target.OpWhoami }
-func askDump(_ *job, req *target.Request)     { req.Op = target.OpDump }
-func askReset(_ *job, req *target.Request)    { req.Op = target.OpReset }
-func askNames(_ *job, req *target.Request)    { req.Op = target.OpNames }
-func takeDeleted(j *job, ans *target.Answer)  { j.n = ans.Deleted }
-func takeList(j *job, ans *target.Answer)     { j.texts = texts(ans.List) }
-func takeDump(j *job, ans *target.Answer)     { j.n, j.texts = ans.Count, texts(ans.List) }
-func takeSubtable(j *job, ans *target.Answer) { j.text = slices.Clone(ans.Subtable) }
+func askInfo(_ *job, req *target.Request)    { req.Op = target.OpInfo }
+func takeNothing(_ *job, _ *target.Answer)   {}
+func askWhoami(_ *job, req *target.Request)  { req.Op = target.OpWhoami }
+func askDump(_ *job, req *target.Request)    { req.Op = target.OpDump }
+func askReset(_ *job, req *target.Request)   { req.Op = target.OpReset }
+func askNames(_ *job, req *target.Request)   { req.Op = target.OpNames }
+func takeDeleted(j *job, ans *target.Answer) { j.n = ans.Deleted }
+func takeList(j *job, ans *target.Answer)    { j.texts = texts(ans.List) }
+func takeDump(j *job, ans *target.Answer)    { j.n, j.texts = ans.Count, texts(ans.List) }
 
 func texts(list [][]byte) []string {
 	out := make([]string, len(list))

@@ -16,11 +16,11 @@ func (r *run) cleanUp(ctx context.Context) {
 		return
 	}
 	res, err := prober.Reset(ctx, r.tgt, prober.ResetConfig{Workers: r.cfg.Workers})
-	if err != nil || res == nil || len(res.Missing) > 0 {
+	if err != nil || res == nil {
 		return
 	}
 	r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%d entries in the cores' subtables removed again", res.TotalDeleted))
-	r.written = 0
+	r.written = max(0, r.written-res.TotalDeleted)
 }
 
 // account says what changed on the target, what was put back and what can't be.
@@ -37,7 +37,7 @@ func (r *run) account() {
 	if res.Timed != nil && res.Timed.Written > 0 {
 		res.Changed = append(res.Changed, fmt.Sprintf("%d timed writes, into the cores' subtables", res.Timed.Written))
 	}
-	if r.written > 0 {
+	if r.written > 0 { // of a run that was cut short, or may not delete
 		res.Lost = append(res.Lost, fmt.Sprintf("%d written keys are left: they expire when unused for an hour, and `tbl reset` deletes them", r.written))
 	}
 	if o := res.Owners; o != nil && o.Accounting.OK > 0 {

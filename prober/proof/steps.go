@@ -451,11 +451,11 @@ func ownRatio(names []prober.NameResult) []string {
 func ownerLine(n prober.NameResult, user string) string {
 	line := fmt.Sprintf("subtable '%s'", n.Name)
 	if user != "" {
-		line += ", used by TMM " + strings.ReplaceAll(user, " ", ", ") + ","
+		line += ", used by TMM " + strings.ReplaceAll(user, " ", ", ")
 	}
 	switch {
 	case n.Owner != nil:
-		line += fmt.Sprintf(" is owned by TMM %s", n.Owner)
+		line += fmt.Sprintf(": owned by TMM %s", n.Owner)
 	case n.Likely != nil:
 		line += fmt.Sprintf(": %s, likeliest owner TMM %s", n.Outcome, n.Likely)
 	default:

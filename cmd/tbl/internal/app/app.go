@@ -113,6 +113,9 @@ func finish(cmd *cli.Command) {
 		if c.Args().Present() && !takesArgs {
 			return usagef("%s takes no arguments, got %q", cmd.Name, c.Args().First())
 		}
+		if e := c.Float64("max-errors"); !(e >= 0 && e <= 100) {
+			return usagef("--max-errors %v: want a percentage from 0 to 100", e)
+		}
 		return action(c)
 	}
 	for _, sub := range cmd.Subcommands {

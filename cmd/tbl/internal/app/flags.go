@@ -1,7 +1,10 @@
 package app
 
 import (
+	"errors"
+	"flag"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,13 +31,64 @@ func stringsFlag(cat, name, usage string) cli.Flag {
 	return &cli.StringSliceFlag{Category: cat, Name: name, Usage: usage, EnvVars: env(name)}
 }
 
-// intFlag reads decimal only: the library would refuse 08 as octal.
 func intFlag(cat, name string, def int, usage string) cli.Flag {
-	return &cli.IntFlag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name), Base: 10}
+	return intDecimal{&cli.IntFlag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name), Base: 10}}
 }
 
 func uint64Flag(cat, name, usage string) cli.Flag {
-	return &cli.Uint64Flag{Category: cat, Name: name, Usage: usage, EnvVars: env(name), Base: 10, DefaultText: "random"}
+	return uintDecimal{&cli.Uint64Flag{Category: cat, Name: name, Usage: usage, EnvVars: env(name), Base: 10, DefaultText: "random"}}
+}
+
+// intDecimal and uintDecimal read decimal numbers only: the library's own
+// flags take 08 for a broken octal number and 010 for 8.
+type (
+	intDecimal  struct{ *cli.IntFlag }
+	uintDecimal struct{ *cli.Uint64Flag }
+)
+
+// Apply lets the library read the environment, and the command line by us.
+func (f intDecimal) Apply(set *flag.FlagSet) error {
+	if err := f.IntFlag.Apply(flag.NewFlagSet("", flag.ContinueOnError)); err != nil {
+		return err
+	}
+	set.Var((*decimalInt)(&f.Value), f.Name, f.Usage)
+	return nil
+}
+
+// Apply is intDecimal's.
+func (f uintDecimal) Apply(set *flag.FlagSet) error {
+	if err := f.Uint64Flag.Apply(flag.NewFlagSet("", flag.ContinueOnError)); err != nil {
+		return err
+	}
+	set.Var((*decimalUint)(&f.Value), f.Name, f.Usage)
+	return nil
+}
+
+type (
+	decimalInt  int
+	decimalUint uint64
+)
+
+func (d *decimalInt) String() string { return strconv.Itoa(int(*d)) }
+
+func (d *decimalInt) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return errors.New("want a whole decimal number")
+	}
+	*d = decimalInt(n)
+	return nil
+}
+
+func (d *decimalUint) String() string { return strconv.FormatUint(uint64(*d), 10) }
+
+func (d *decimalUint) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return errors.New("want a whole decimal number from 0")
+	}
+	*d = decimalUint(n)
+	return nil
 }
 
 func floatFlag(cat, name string, def float64, usage string) cli.Flag {

@@ -75,9 +75,6 @@ func (a *app) output(c *cli.Context) (*output, error) {
 			o.asserts = append(o.asserts, as)
 		}
 	}
-	if e := c.Float64("max-errors"); e < 0 || e > 100 || e != e {
-		return nil, usagef("--max-errors %v: want a percentage from 0 to 100", e)
-	}
 	for _, path := range c.StringSlice("export") {
 		if err := o.addExport(path); err != nil {
 			o.Close()
@@ -94,6 +91,11 @@ func (o *output) addExport(path string) error {
 			// an earlier file as it was.
 			temp, err := os.CreateTemp(filepath.Dir(path), ".tbl-*")
 			if err != nil {
+				var pathErr *os.PathError
+				if errors.As(err, &pathErr) {
+					// The temporary name means nothing to the user.
+					err = pathErr.Err
+				}
 				return usagef("--export %s: %w", path, err)
 			}
 			o.exports = append(o.exports, export{path, f, temp})

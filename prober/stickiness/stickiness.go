@@ -45,9 +45,16 @@ type Config struct {
 	// Examples is how many split and how many refused transactions are kept.
 	// 0: 10. Negative: none.
 	Examples int
-	// Progress is called now and then with the transactions ended so far, by
-	// any worker. Nil: nothing.
-	Progress func(ended int64)
+	// MaxErrors is the share of invocations that may fail, as the ERRORS
+	// verdict takes it. 0: its default; negative: none.
+	MaxErrors float64
+	// Progress is updated while the run goes on. Nil: nobody looks.
+	Progress *Progress
+}
+
+// Progress is the state of a run, to be read at any time.
+type Progress struct {
+	Planned, Ended, Errors atomic.Int64 // transactions, transactions, invocations
 }
 
 // Result is what a run found.
@@ -72,10 +79,10 @@ type Result struct {
 	Judged       int64 `json:"judged"`        // with two or more invocations served by a named node
 
 	// Sent is Served plus the sum of Errors.
-	Sent    int64                  `json:"sent"`
-	Served  int64                  `json:"served"`
-	Unnamed int64                  `json:"unnamed"` // of Served: the answer named no node
-	Errors  map[target.Class]int64 `json:"errors,omitempty"`
+	Sent    int64        `json:"sent"`
+	Served  int64        `json:"served"`
+	Unnamed int64        `json:"unnamed"` // of Served: the answer named no node
+	Errors  []ErrorCount `json:"errors,omitempty"`
 
 	Nodes []Node `json:"nodes"` // by name
 	// Causes counts the transactions that an error ended, by cause.
@@ -84,8 +91,17 @@ type Result struct {
 	SplitExamples   []Example `json:"split_examples,omitempty"`
 	RefusedExamples []Example `json:"refused_examples,omitempty"`
 
-	Verdict  verdict.Verdict `json:"verdict"`
-	Warnings []string        `json:"warnings,omitempty"`
+	Verdicts []verdict.Verdict `json:"verdicts"` // ERRORS, then STICKY
+	Warnings []string          `json:"warnings,omitempty"`
+
+	maxErrors float64
+}
+
+// ErrorCount counts failed invocations of one class.
+type ErrorCount struct {
+	Class target.Class `json:"class"`
+	Count int64        `json:"count"`
+	First string       `json:"first"` // the text of the first one's error
 }
 
 // Node is what one node served.
@@ -147,6 +163,10 @@ func (c *Config) setDefaults() error {
 	c.Invocations = cmp.Or(c.Invocations, 5)
 	c.Workers = min(cmp.Or(c.Workers, 32), c.Transactions)
 	c.Examples = cmp.Or(c.Examples, 10)
+	if c.Progress == nil {
+		c.Progress = new(Progress)
+	}
+	c.Progress.Planned.Store(int64(c.Transactions))
 	if c.Cause == nil {
 		c.Cause = func(err error) string { return target.ClassOf(err).String() }
 	}
@@ -185,7 +205,6 @@ type run struct {
 	clock   target.Clock
 	next    atomic.Int64 // transactions handed out
 	started atomic.Int64 // invocations started
-	ended   atomic.Int64 // transactions ended
 }
 
 // worker runs transactions one after the other and counts them.
@@ -195,6 +214,7 @@ type worker struct {
 	ans   target.Answer
 	sum   Result // its counters only
 	nodes map[string]*nodeCount
+	errs  [target.NumClasses]ErrorCount
 	cause map[string]*Cause
 	path  []*nodeCount // who served the current transaction, nil for unnamed
 }
@@ -210,9 +230,7 @@ type nodeCount struct {
 }
 
 func newWorker(r *run) *worker {
-	w := &worker{run: r, nodes: make(map[string]*nodeCount), cause: make(map[string]*Cause)}
-	w.sum.Errors = make(map[target.Class]int64)
-	return w
+	return &worker{run: r, nodes: make(map[string]*nodeCount), cause: make(map[string]*Cause)}
 }
 
 func (w *worker) work(ctx context.Context) {
@@ -222,9 +240,7 @@ func (w *worker) work(ctx context.Context) {
 			return
 		}
 		w.transaction(ctx, n)
-		if ended := w.ended.Add(1); w.cfg.Progress != nil {
-			w.cfg.Progress(ended)
-		}
+		w.cfg.Progress.Ended.Add(1)
 	}
 }
 
@@ -259,7 +275,11 @@ func (w *worker) invoke(ctx context.Context, n int64, i int) error {
 	w.sum.Sent++
 	err := w.tgt.Do(ctx, req, &w.ans)
 	if err != nil {
-		w.sum.Errors[target.ClassOf(err)]++
+		w.cfg.Progress.Errors.Add(1)
+		e := &w.errs[target.ClassOf(err)]
+		if e.Count++; e.Count == 1 {
+			e.First = err.Error()
+		}
 		return err
 	}
 	w.sum.Served++
@@ -360,8 +380,9 @@ func (w *worker) keep(list *[]Example, n int64, err error) {
 func (r *run) merge(workers []*worker) *Result {
 	res := &Result{
 		Target: r.tgt.Name(), Workers: r.cfg.Workers, Planned: int64(r.cfg.Transactions), PerTx: r.cfg.Invocations,
-		Errors: make(map[target.Class]int64), Nodes: []Node{},
+		Nodes: []Node{}, maxErrors: r.cfg.MaxErrors,
 	}
+	var errs [target.NumClasses]ErrorCount
 	nodes := make(map[string]*nodeCount)
 	causes := make(map[string]*Cause)
 	for _, w := range workers {
@@ -376,8 +397,11 @@ func (r *run) merge(workers []*worker) *Result {
 		res.Sent += s.Sent
 		res.Served += s.Served
 		res.Unnamed += s.Unnamed
-		for class, n := range s.Errors {
-			res.Errors[class] += n
+		for class, e := range w.errs {
+			if errs[class].Count == 0 {
+				errs[class].First = e.First
+			}
+			errs[class].Count += e.Count
 		}
 		res.SplitExamples = append(res.SplitExamples, s.SplitExamples...)
 		res.RefusedExamples = append(res.RefusedExamples, s.RefusedExamples...)
@@ -391,6 +415,12 @@ func (r *run) merge(workers []*worker) *Result {
 				sum.Transactions += c.Transactions
 				sum.Example = min(sum.Example, c.Example)
 			}
+		}
+	}
+	for class, e := range errs {
+		if e.Count > 0 {
+			e.Class = target.Class(class)
+			res.Errors = append(res.Errors, e)
 		}
 	}
 	res.SplitExamples = earliest(res.SplitExamples, r.cfg.Examples)
@@ -451,7 +481,11 @@ func (r *Result) judge() {
 	for _, e := range r.SplitExamples[:min(3, len(r.SplitExamples))] {
 		d.Examples = append(d.Examples, e.String())
 	}
-	r.Verdict = verdict.JudgeSticky(d)
+	e := verdict.ErrorsInput{Sent: r.Sent, MaxShare: r.maxErrors, Classes: map[string]int64{}, First: map[string]string{}}
+	for _, c := range r.Errors {
+		e.Classes[c.Class.String()], e.First[c.Class.String()] = c.Count, c.First
+	}
+	r.Verdicts = []verdict.Verdict{verdict.JudgeErrors(e), verdict.JudgeSticky(d)}
 	if r.Interrupted {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("interrupted after %d of %d transactions: the figures are partial", r.Transactions-r.Cut, r.Planned))
 	}

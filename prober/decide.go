@@ -15,6 +15,21 @@ const (
 	perSlow = -2.93
 )
 
+// fastIfOther is that model's share of fast writes on a core that does not own
+// the name.
+const fastIfOther = 0.06
+
+// binomialTail is the chance of at least k successes in n trials of chance p.
+func binomialTail(n, k int, p float64) float64 {
+	below := 0.0
+	term := math.Pow(1-p, float64(n))
+	for i := range k {
+		below += term
+		term *= float64(n-i) / float64(i+1) * p / (1 - p)
+	}
+	return max(0, 1-below)
+}
+
 // weight is the log odds that the core is the owner.
 func (t *tally) weight() float64 {
 	return perFast*float64(t.fast) + perSlow*float64(t.n-t.fast)

@@ -62,8 +62,14 @@ func (r *probing) nameResult(i int) NameResult {
 			n.Likely = &c.Core
 		}
 	}
+	incomplete := func() { n.Outcome, n.State, n.Owner = string(verdict.OutcomeIncomplete), verdict.Incomplete, nil }
+	if k := r.suspect(s); k >= 0 && rep.Outcome == verdict.OutcomeNoOwner {
+		incomplete()
+		n.Line = fmt.Sprintf("INCOMPLETE: subtable %q is undecided: TMM %s is fast in %d of %d writes, too often for a core that does not own it, too seldom for one that does",
+			n.Name, r.ids[k], s.cores[k].fast, s.cores[k].n)
+	}
 	if r.pool.cores == 0 && rep.Outcome == verdict.OutcomeOwner && r.unheard(s) > 0 {
-		n.Outcome, n.State, n.Owner = string(verdict.OutcomeIncomplete), verdict.Incomplete, nil
+		incomplete()
 		n.Line = fmt.Sprintf("INCOMPLETE: the dataplane does not say how many cores it has, and %d requests are too few to be sure of all", r.ok)
 	}
 	if n.Owner == nil && n.Likely != nil && rep.Outcome == verdict.OutcomeIncomplete {

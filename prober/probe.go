@@ -294,7 +294,7 @@ func (r *probing) planSteered(jobs []job, i, left int) []job {
 			left--
 		}
 	}
-	best, top := -1, 0.0
+	best, _ := r.likeliest(s)
 	unheard := 0
 	for k, id := range r.ids {
 		if k >= len(s.cores) || s.cores[k].n == 0 {
@@ -302,10 +302,6 @@ func (r *probing) planSteered(jobs []job, i, left int) []job {
 				add(id, 1)
 				unheard++
 			}
-			continue
-		}
-		if w := s.cores[k].weight(); w > top {
-			best, top = k, w
 		}
 	}
 	if unheard > 0 && !r.cfg.Exhaust {
@@ -406,8 +402,35 @@ func (r *probing) decided(i int) bool {
 		s.done = unheard <= silent && (odds < r.cfg.MaxError || rest > -1e-9 && rest < r.cfg.MaxError)
 		return s.done
 	}
-	s.done = unheard == 0 && s.odds.Decided()
+	// That nobody owns it is an alarm, and an owner that is slow in half of its
+	// writes looks like that for a while: it is not said before the ceiling.
+	best, _ := r.likeliest(s)
+	s.done = unheard == 0 && s.odds.Decided() && best >= 0
 	return s.done
+}
+
+// likeliest is the place of the core that is most likely the owner, −1 when
+// none is likelier than nobody, with its log odds.
+func (r *probing) likeliest(s *nameState) (best int, weight float64) {
+	best = -1
+	for k := range s.cores {
+		if w := s.cores[k].weight(); w > weight {
+			best, weight = k, w
+		}
+	}
+	return best, weight
+}
+
+// suspect is the place of a core whose writes are fast too often for one that
+// does not own the name, by the binomial tail at one in a hundred; −1: none.
+func (r *probing) suspect(s *nameState) int {
+	const chance = 0.01
+	for k := range s.cores {
+		if t := s.cores[k]; t.fast > 0 && binomialTail(int(t.n), int(t.fast), fastIfOther) < chance {
+			return k
+		}
+	}
+	return -1
 }
 
 // autoThreshold takes the threshold anew from all samples so far.

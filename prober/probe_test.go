@@ -260,3 +260,82 @@ func TestFindThreshold(t *testing.T) {
 		}
 	}
 }
+
+// Strays, a slow owner and outliers: right, or honestly undecided, never wrong.
+func TestProbeDisturbed(t *testing.T) {
+	cases := []struct {
+		name      string
+		set       func(*fake)
+		cfg       ProbeConfig
+		undecided int // of 200, at most
+	}{
+		{"1 of 50 strays", func(f *fake) { stray(f, 50) }, ProbeConfig{}, 0},
+		{"3 of 50 strays", func(f *fake) { stray(f, 16) }, ProbeConfig{}, 1},
+		{"1 of 4 strays", func(f *fake) { stray(f, 4) }, ProbeConfig{}, 200},
+		{"an owner slow in 1 of 5", func(f *fake) {
+			own := f.own
+			f.own = func() int64 {
+				if f.rng.IntN(5) == 0 {
+					return 2000
+				}
+				return own()
+			}
+		}, ProbeConfig{}, 1},
+		{"an owner slow in 1 of 2", func(f *fake) {
+			own := f.own
+			f.own = func() int64 {
+				if f.rng.IntN(2) == 0 {
+					return 2000
+				}
+				return own()
+			}
+		}, ProbeConfig{}, 200},
+		{"outliers of 400,000 clicks", func(f *fake) {
+			own := f.own
+			f.own = func() int64 {
+				if f.rng.IntN(50) == 0 {
+					return 400_000
+				}
+				return own()
+			}
+		}, ProbeConfig{}, 0},
+		{"a slow machine, automatic threshold", func(f *fake) {
+			f.own = func() int64 { return 90 + f.rng.Int64N(200) }
+			f.other = func() int64 { return 3000 + f.rng.Int64N(100_000) }
+		}, ProbeConfig{AutoThreshold: true}, 0},
+	}
+	for _, c := range cases {
+		for _, cores := range []int{2, 4, 16} {
+			undecided := 0
+			for seed := range uint64(200) {
+				f := newFake(cores, seed)
+				c.set(f)
+				c.cfg.Names = []string{"x"}
+				r, err := Probe(t.Context(), f, c.cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch n := r.Names[0]; {
+				case n.Outcome == string(verdict.OutcomeNoOwner), n.Owner != nil && n.Owner.Core != f.owner("x"):
+					t.Errorf("%s, %d cores, seed %d: %s; it is core %d", c.name, cores, seed, n.Line, f.owner("x"))
+				case n.Owner == nil:
+					undecided++
+				}
+			}
+			if undecided > c.undecided {
+				t.Errorf("%s, %d cores: %d of 200 undecided", c.name, cores, undecided)
+			}
+		}
+	}
+}
+
+// stray makes one in n writes of other cores fast.
+func stray(f *fake, n int) {
+	other := f.other
+	f.other = func() int64 {
+		if f.rng.IntN(n) == 0 {
+			return f.own()
+		}
+		return other()
+	}
+}

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tbl/prober"
+	"tbl/target"
 	"tbl/target/refplane"
 	"tbl/timingstats/verdict"
 )
@@ -51,5 +54,109 @@ func TestOwnersAgainstTheMap(t *testing.T) {
 				t.Errorf("%d cores, steered: %.0f requests per name", cores, per)
 			}
 		}
+	}
+}
+
+// entry is what the dataplane knows of one entry.
+type entry struct {
+	value string
+	meta  target.Meta
+}
+
+// entries reads a subtable without touching it.
+func entries(t testing.TB, tgt target.Target, subtable string) map[string]entry {
+	t.Helper()
+	var ans, one target.Answer
+	do := func(req target.Request, ans *target.Answer) {
+		t.Helper()
+		req.Subtable = []byte(subtable)
+		if err := tgt.Do(t.Context(), &req, ans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(target.Request{Op: target.OpTable, Table: target.TableKeys, Flags: target.FlagNoTouch}, &ans)
+	out := make(map[string]entry)
+	for _, k := range ans.List {
+		do(target.Request{Op: target.OpMeta, Key: k}, &one)
+		meta := one.Meta
+		meta.TimeoutRemaining, meta.LifetimeRemaining = 0, 0 // time goes on; Touched and Created tell
+		do(target.Request{Op: target.OpTable, Table: target.TableLookup, Flags: target.FlagNoTouch, Key: k}, &one)
+		out[string(k)] = entry{string(one.Result), meta}
+	}
+	return out
+}
+
+// The entries of others and their timers are the same before and after, and
+// nothing of the probe's own is left.
+func TestProbeIsGentle(t *testing.T) {
+	p := plane(t, refplane.Config{Seed: 5, Clock: refplane.Model})
+	var ans target.Answer
+	for i := range 50 {
+		req := target.Request{Op: target.OpTable, Table: target.TableSet, Subtable: []byte("theirs"),
+			Key: fmt.Appendf(nil, "key %d", i), Value: fmt.Appendf(nil, "value %d", i),
+			Timeout: target.Seconds(100 + i), Lifetime: target.Seconds(1000 + i)}
+		if err := p.Do(t.Context(), &req, &ans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := entries(t, p, "theirs")
+	if len(before) != 50 {
+		t.Fatalf("%d entries before", len(before))
+	}
+	if err := p.Clock().Sleep(t.Context(), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for _, cfg := range []prober.ProbeConfig{{}, {Steer: true}, {Exhaust: true, Requests: 500}} {
+		cfg.Names = []string{"theirs"}
+		r, err := prober.Probe(t.Context(), p, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Removed != 4 {
+			t.Errorf("%d entries removed, want 4: %v", r.Removed, r.Warnings)
+		}
+		if d := cmp.Diff(before, entries(t, p, "theirs"), cmp.AllowUnexported(entry{})); d != "" {
+			t.Errorf("changed by probing (-before +after):\n%s", d)
+		}
+	}
+	// Asking changes nothing either.
+	if _, err := prober.Whoami(t.Context(), p, prober.AskConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, entries(t, p, "theirs"), cmp.AllowUnexported(entry{})); d != "" {
+		t.Errorf("changed by asking (-before +after):\n%s", d)
+	}
+	// Left alone, the probe's entries expire within a minute.
+	if _, err := prober.Probe(t.Context(), p, prober.ProbeConfig{Names: []string{"theirs"}, KeepEntries: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(entries(t, p, "theirs")); n != 54 {
+		t.Errorf("%d entries with those of the probe, want 54", n)
+	}
+	if err := p.Clock().Sleep(t.Context(), 62*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, entries(t, p, "theirs"), cmp.AllowUnexported(entry{})); d != "" {
+		t.Errorf("a minute later (-before +after):\n%s", d)
+	}
+}
+
+// A large subtable makes remote writes slow, but the answer no less sure.
+func TestProbeLargeSubtable(t *testing.T) {
+	p := plane(t, refplane.Config{Seed: 6, Clock: refplane.Model})
+	var ans target.Answer
+	for i := range 25_000 {
+		req := target.Request{Op: target.OpTable, Table: target.TableSet, Subtable: []byte("large"), Key: fmt.Append(nil, i), Value: []byte("1"), Timeout: target.Indefinite}
+		if err := p.Do(t.Context(), &req, &ans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := prober.Probe(t.Context(), p, prober.ProbeConfig{Names: []string{"large"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Names[0]
+	if n.Owner == nil || n.Owner.Core != p.OwnerOf([]byte("large")) || n.Entries < 25_000 {
+		t.Errorf("%s; %d entries", n.Line, n.Entries)
 	}
 }

@@ -126,17 +126,11 @@ func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResul
 		return nil, err
 	}
 	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
-	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed",
-		index: make(map[timingstats.CoreID]int)}
-	r.cfg.MaxError = or(cfg.MaxError, verdict.DefaultOddsError)
-	p.progress.Names.Store(int64(len(cfg.Names)))
-	if cfg.Steer {
-		r.steering = newSteering()
-	}
+	r := newProbing(p, cfg)
 	if p.count(ctx) {
 		r.run(ctx)
 		if p.err() == nil && !cfg.KeepEntries {
-			r.removeEntries(ctx)
+			r.remove(ctx, r.placed())
 		}
 	}
 	return r.result(), p.err()
@@ -178,6 +172,16 @@ type probing struct {
 	silent    bool      // some core is taken for unreachable
 }
 
+func newProbing(p *pool, cfg ProbeConfig) *probing {
+	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed",
+		index: make(map[timingstats.CoreID]int)}
+	r.cfg.MaxError = or(cfg.MaxError, verdict.DefaultOddsError)
+	if cfg.Steer {
+		r.steering = newSteering()
+	}
+	return r
+}
+
 // nameState is what is known of one name.
 type nameState struct {
 	odds    *verdict.Odds
@@ -214,6 +218,7 @@ func (r *probing) ceiling() int {
 
 // run probes until every name is done.
 func (r *probing) run(ctx context.Context) {
+	r.progress.Names.Store(int64(len(r.cfg.Names)))
 	r.names = make([]nameState, len(r.cfg.Names))
 	r.learn()
 	todo := make([]int, len(r.names))
@@ -471,29 +476,38 @@ func (r *probing) autoThreshold() {
 // The most entries that are removed one by one; more are left to expire.
 const removeAtMost = 20_000
 
-// removeEntries deletes the keys that the probes wrote, where the dataplane
-// has table commands. These requests are no part of the account.
-func (r *probing) removeEntries(ctx context.Context) {
-	var jobs []job
+// placed are the entries that the probes wrote.
+func (r *probing) placed() []placed {
+	var out []placed
 	for i := range r.names {
 		for k, c := range r.names[i].cores {
 			if c.n > 0 {
-				jobs = append(jobs, job{name: i, owner: k})
+				out = append(out, placed{r.cfg.Names[i], r.ids[k]})
 			}
 		}
 	}
-	if len(jobs) == 0 {
+	return out
+}
+
+// remove deletes the probes' entries, where the dataplane has table commands.
+// These requests are no part of the account.
+func (r *probing) remove(ctx context.Context, list []placed) {
+	if len(list) == 0 {
 		return
 	}
-	if len(jobs) > removeAtMost {
-		r.warnings = append(r.warnings, fmt.Sprintf("%d entries of the probe are left to expire in 60 s", len(jobs)))
+	if len(list) > removeAtMost {
+		r.warnings = append(r.warnings, fmt.Sprintf("%d entries of the probe are left to expire in 60 s", len(list)))
 		return
+	}
+	jobs := make([]job, len(list))
+	for i := range jobs {
+		jobs[i].name = i
 	}
 	q := newPool(r.tgt, r.workers, nil)
 	ask := func(j *job, req *target.Request) {
 		req.Op, req.Table = target.OpTable, target.TableDelete
-		req.Subtable = append(req.Subtable, r.cfg.Names[j.name]...)
-		req.Key = strconv.AppendInt([]byte("probe_"), int64(r.ids[j.owner].Core), 10)
+		req.Subtable = append(req.Subtable, list[j.name].name...)
+		req.Key = strconv.AppendInt([]byte("probe_"), int64(list[j.name].core.Core), 10)
 	}
 	take := func(j *job, ans *target.Answer) {
 		j.n, _ = strconv.ParseInt(string(ans.Result), 10, 64)

@@ -1,7 +1,9 @@
 package prober_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"tbl/prober"
 	"tbl/target"
 	"tbl/target/refplane"
+	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
 
@@ -158,5 +161,47 @@ func TestProbeLargeSubtable(t *testing.T) {
 	n := r.Names[0]
 	if n.Owner == nil || n.Owner.Core != p.OwnerOf([]byte("large")) || n.Entries < 25_000 {
 		t.Errorf("%s; %d entries", n.Line, n.Entries)
+	}
+}
+
+func TestFindNames(t *testing.T) {
+	for _, cores := range []int{1, 4, 16, 64} {
+		for _, steer := range []bool{false, true} {
+			p := plane(t, refplane.Config{Cores: cores, Seed: 8, Clock: refplane.Model})
+			r, err := prober.FindNames(t.Context(), p, prober.FindConfig{Each: 2, Steer: steer, Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := make(map[string]bool)
+			for _, c := range r.Found {
+				if len(c.Names) != 2 {
+					t.Errorf("%d cores, steer %v: %d names for core %s", cores, steer, len(c.Names), c.Core)
+				}
+				for _, n := range c.Names {
+					if p.OwnerOf([]byte(n)) != c.Core.Core || seen[n] || !strings.HasPrefix(n, "sess_") {
+						t.Errorf("%d cores, steer %v: %q for core %s, core %d owns it", cores, steer, n, c.Core, p.OwnerOf([]byte(n)))
+					}
+					seen[n] = true
+				}
+			}
+			if len(r.Found) != cores || verdict.Overall(r.Verdicts, false) != verdict.Pass {
+				t.Errorf("%d cores, steer %v: found for %d: %v", cores, steer, len(r.Found), r.Verdicts)
+			}
+			t.Logf("%d cores, steer %v: %d names tried, %d requests, %d removed", cores, steer, r.Tried, r.Accounting.Sent, r.Removed)
+		}
+	}
+}
+
+func TestFindNamesForSomeCores(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 8, Seed: 8, Clock: refplane.Model, Faults: []refplane.Fault{{Name: refplane.DeadCore, Core: 5}}})
+	r, err := prober.FindNames(t.Context(), p, prober.FindConfig{Cores: []timingstats.CoreID{{Core: 2}, {Core: 5}}, Pattern: "app-{n}-x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Found) != 2 || len(r.Found[0].Names)+len(r.Found[1].Names) > 1 || len(r.Found[1].Names) != 0 || verdict.Overall(r.Verdicts, false) != verdict.Incomplete {
+		t.Errorf("%+v %v", r.Found, r.Verdicts)
+	}
+	if r, err := prober.FindNames(t.Context(), p, prober.FindConfig{Pattern: "no placeholder"}); r != nil || !errors.Is(err, prober.ErrConfig) {
+		t.Errorf("a pattern without a placeholder: %v", err)
 	}
 }

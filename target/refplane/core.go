@@ -211,7 +211,7 @@ func (c *core) timed(cmd *command) int64 {
 		}
 		start := c.p.elapsed()
 		c.applyAt(owner, cmd)
-		clicks = int64((c.p.elapsed() - start) / c.p.cfg.Click)
+		clicks = c.p.clicks(c.p.elapsed() - start)
 	}
 	if c.p.jitterShare > 0 && c.rng.float() < c.p.jitterShare {
 		clicks = max(clicks, c.p.jitterClicks)
@@ -274,7 +274,7 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 	}
 	var clicks int64
 	if wall {
-		clicks = int64((c.p.elapsed() - start) / c.p.cfg.Click)
+		clicks = c.p.clicks(c.p.elapsed() - start)
 	} else {
 		clicks = int64(math.Round(c.spent - before))
 	}

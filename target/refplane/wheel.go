@@ -1,5 +1,7 @@
 package refplane
 
+import "math/bits"
+
 // wheel is a hierarchical timing wheel (Varghese and Lauck 1987) of one core:
 // six levels of 64 buckets, a second in the first, each level 64 times
 // coarser. A bucket is a circular list through the records, headed by a
@@ -12,6 +14,7 @@ package refplane
 type wheel struct {
 	cur   uint64 // the next second to work through
 	count int    // records in it
+	seen  uint64 // a bit for every bucket of the first level that may hold some
 }
 
 const (
@@ -70,6 +73,9 @@ func (st *store) schedule(ref uint32, r *record) {
 	st.rec(h.wnxt).wprev = ref
 	h.wnxt = ref
 	st.wheel.count++
+	if b <= wheelSlots {
+		st.wheel.seen |= 1 << (b - 1)
+	}
 }
 
 // unschedule takes the record out of the wheel.
@@ -92,14 +98,20 @@ func (st *store) expire(now uint32, budget int) (done bool) {
 			w.cur = uint64(now) + 1
 			return true
 		}
-		for level := wheelLevels - 1; level > 0; level-- {
+		at := w.cur % wheelSlots
+		for level := wheelLevels - 1; level > 0 && at == 0; level-- {
 			if w.cur&(1<<(wheelBits*level)-1) == 0 && !st.drain(bucket(level, w.cur), now, &budget) {
 				return false
 			}
 		}
+		if ahead := w.seen >> at; ahead&1 == 0 { // nothing now: on to the next that may have some, or round
+			w.cur = min(w.cur+min(uint64(bits.TrailingZeros64(ahead)), wheelSlots-at), uint64(now)+1)
+			continue
+		}
 		if !st.drain(bucket(0, w.cur), now, &budget) {
 			return false
 		}
+		w.seen &^= 1 << at
 		w.cur++
 	}
 	return true

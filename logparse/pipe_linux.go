@@ -3,6 +3,7 @@ package logparse
 import (
 	"context"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +20,24 @@ func widenPipe(f *os.File) {
 	})
 }
 
+// waitReadable waits until f can be read, or ended, or wait has passed.
+func waitReadable(f *os.File, wait time.Duration) (bool, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	n := 0
+	var perr error
+	err = conn.Control(func(fd uintptr) {
+		fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, perr = unix.Poll(fds[:], int(wait.Milliseconds()))
+	})
+	if err == nil && perr != unix.EINTR {
+		err = perr
+	}
+	return n > 0, err
+}
+
 // pipeReader reads a pipe or a terminal and gives up when ctx is done: a plain
 // read would wait for a writer that may never write.
 type pipeReader struct {
@@ -27,24 +46,15 @@ type pipeReader struct {
 }
 
 func (p *pipeReader) Read(b []byte) (int, error) {
-	conn, err := p.f.SyscallConn()
-	if err != nil {
-		return p.f.Read(b)
-	}
 	for {
 		if err := p.ctx.Err(); err != nil {
 			return 0, err
 		}
-		n := 0
-		var perr error
-		err := conn.Control(func(fd uintptr) {
-			fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			n, perr = unix.Poll(fds[:], 50)
-		})
+		ready, err := waitReadable(p.f, 50*time.Millisecond)
 		if err != nil {
 			return 0, err
 		}
-		if perr != nil && perr != unix.EINTR || n > 0 {
+		if ready {
 			return p.f.Read(b)
 		}
 	}

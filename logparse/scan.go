@@ -90,6 +90,7 @@ type scan struct {
 	main  *engine
 	pool  pool
 	buf   block
+	live  []string // what a live input warned of
 }
 
 func (s *scan) open(inputs []Input) error {
@@ -117,6 +118,7 @@ func (s *scan) close() {
 func (s *scan) result() *Result {
 	r := s.main.result()
 	r.Inputs = s.read
+	r.Warnings = append(r.Warnings, s.live...)
 	return r
 }
 

@@ -1,0 +1,9 @@
+//go:build !unix
+
+package logparse
+
+import "os/exec"
+
+func ownGroup(*exec.Cmd) {}
+
+func endGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -1,0 +1,220 @@
+package logparse_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"tbl/logparse"
+)
+
+// line is a sample of core 1.
+func line(writes int) string {
+	return fmt.Sprintf("May  6 16:02:11 bigip1 info tmm1[16963]: Rule /Common/LOCALDB <HTTP_REQUEST>: tmm=1 subtable=s writes=%d key=k clicks=5 FAST_LOCAL (sampled 1/100)\n", writes)
+}
+
+// until polls a condition of real sockets and files.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}
+
+func start(t *testing.T, in logparse.Input) *logparse.Watcher {
+	t.Helper()
+	w, err := logparse.Start(t.Context(), []logparse.Input{in}, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+func TestFollowAcrossRotationAndTruncation(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	path := filepath.Join(t.TempDir(), "ltm")
+	appendTo(t, path, line(1)+line(2))
+	w := start(t, logparse.Follow(path, false))
+	until(t, "what was there", func() bool { return w.Samples() == 2 })
+
+	half := line(3)
+	appendTo(t, path, half[:50])
+	appendTo(t, path, half[50:])
+	until(t, "an appended line", func() bool { return w.Samples() == 3 })
+
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, path+".1", line(4)) // the writer has not noticed yet
+	appendTo(t, path, line(5))
+	until(t, "both files of a rotation", func() bool { return w.Samples() == 5 })
+
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the truncation to be noticed", func() bool {
+		appendTo(t, path, line(6))
+		if w.Samples() > 5 {
+			return true
+		}
+		os.Truncate(path, 0)
+		return false
+	})
+	r, err := w.Stop(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Devices[0]; d.Name != "bigip1" || d.Runs < 1 {
+		t.Errorf("device %+v", d)
+	}
+	if s := strings.Join(r.Warnings, "\n"); !strings.Contains(s, "rotated 1 times") || !strings.Contains(s, "truncated") {
+		t.Errorf("warnings: %s", s)
+	}
+}
+
+func TestFollowFromEndSeesTheWindowOnly(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	path := filepath.Join(t.TempDir(), "ltm")
+	appendTo(t, path, line(1)+line(2))
+	w := start(t, logparse.Follow(path, true))
+	appendTo(t, path, line(3))
+	until(t, "the window", func() bool { return w.Samples() == 1 })
+	appendTo(t, path, line(4))
+	r, err := w.Stop(300*time.Millisecond, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Counts.Samples != 2 || r.Counts.Lines != 2 {
+		t.Errorf("counts %+v, want the two lines of the window", r.Counts)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "ltm")
+	appendTo(t, path, line(1)+line(2))
+	w := start(t, logparse.Command("tail -n +1 -f '"+path+"' | cat"))
+	until(t, "the command's lines", func() bool { return w.Samples() == 2 })
+	r, err := w.Stop(0, 0) // ends the pipeline, else the test hangs
+	if err != nil || r.Counts.Samples != 2 || len(r.Warnings) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+
+	w = start(t, logparse.Command("cat '"+path+"'"))
+	<-w.Done()
+	if r, err := w.Stop(0, 0); err != nil || r.Counts.Samples != 2 {
+		t.Errorf("a command that ends by itself: %+v, %v", r, err)
+	}
+
+	w = start(t, logparse.Command("echo permission denied >&2; exit 7"))
+	<-w.Done()
+	if _, err := w.Stop(0, 0); err == nil || !strings.Contains(err.Error(), "exit status 7: permission denied") {
+		t.Errorf("a command that fails: %v", err)
+	}
+}
+
+func TestSyslogUDP(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	w := start(t, logparse.Syslog("udp://127.0.0.1:0"))
+	c, err := net.Dial("udp", w.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range 5 {
+		io.WriteString(c, "<134>"+strings.TrimSuffix(line(i+1), "\n"))
+	}
+	until(t, "datagrams", func() bool { return w.Samples() == 5 })
+	if r, err := w.Stop(0, 0); err != nil || r.Counts.Lines != 5 {
+		t.Errorf("%+v, %v", r.Counts, err)
+	}
+}
+
+func TestSyslogTCP(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	w := start(t, logparse.Syslog("tcp://127.0.0.1:0"))
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", w.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	a, b := dial(), dial()
+	msg := "<134>" + line(1)
+	io.WriteString(a, msg[:60])
+	io.WriteString(b, fmt.Sprintf("%d %s", len(msg), "<134>"+line(2))) // octet counting
+	until(t, "the counted message", func() bool { return w.Samples() == 1 })
+	io.WriteString(a, msg[60:])
+	until(t, "the line in two pieces", func() bool { return w.Samples() == 2 })
+	io.WriteString(b, fmt.Sprintf("%d %s", len(msg)-1, strings.TrimSuffix("<134>"+line(3), "\n")))
+	until(t, "a counted message without newline", func() bool { return w.Samples() == 3 })
+	a.Close()
+	if r, err := w.Stop(0, 0); err != nil || r.Counts.Lines != 3 { // b is still open
+		t.Errorf("%+v, %v", r.Counts, err)
+	}
+	b.Close()
+}
+
+func TestLiveInputsThatCannotBeOpened(t *testing.T) {
+	for _, in := range []logparse.Input{
+		logparse.Follow(filepath.Join(t.TempDir(), "none"), false),
+		logparse.Follow(t.TempDir(), false),
+		logparse.Syslog("sctp://127.0.0.1:1"),
+		logparse.Syslog("udp://127.0.0.1"),
+	} {
+		if _, err := logparse.Start(t.Context(), []logparse.Input{in}, options()); err == nil || !strings.HasPrefix(err.Error(), in.Name()+": ") {
+			t.Errorf("%s: %v", in.Name(), err)
+		}
+	}
+}
+
+func TestSnapshotOfAPipe(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pr.Close()
+	shown := make(chan int64, 1000)
+	opt := options()
+	opt.Every = time.Millisecond
+	opt.Snapshot = func(r *logparse.Result) { shown <- r.Counts.Samples }
+	w, err := logparse.Start(t.Context(), []logparse.Input{logparse.Stdin(pr)}, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(pw, line(1))
+	for n := range shown {
+		if n == 1 {
+			break
+		}
+	}
+	io.WriteString(pw, line(2))
+	pw.Close()
+	<-w.Done()
+	if r, err := w.Stop(0, 0); err != nil || r.Counts.Samples != 2 {
+		t.Errorf("%+v, %v", r.Counts, err)
+	}
+}

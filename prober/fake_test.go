@@ -28,9 +28,10 @@ type fake struct {
 	names    func(core int) string
 	noCount  bool // answers don't tell the number of cores
 	noTable  bool
-	knowsOwn bool // table answers tell the owner
-	slots    int  // blades, 0: none
-	goneAt   int  // request from which nothing answers, 0: never
+	knowsOwn bool          // table answers tell the owner
+	slots    int           // blades, 0: none
+	perEntry time.Duration // that a probe takes longer for each entry
+	goneAt   int           // request from which nothing answers, 0: never
 	failWith target.Class
 
 	requests int
@@ -101,7 +102,9 @@ func (f *fake) table(name string) map[string]string {
 
 func (f *fake) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
 	ans.Reset()
-	f.now = f.now.Add(time.Microsecond)
+	const plain = 100 * time.Microsecond
+	f.now = f.now.Add(plain)
+	ans.Timing.Total = plain
 	if err := ctx.Err(); err != nil {
 		return &target.Error{Class: target.ClassCanceled, Err: err}
 	}
@@ -148,6 +151,7 @@ func (f *fake) Do(ctx context.Context, req *target.Request, ans *target.Answer) 
 		t["probe_"+strconv.Itoa(core)] = strconv.Itoa(core)
 		ans.Clicks, ans.Entries = clicks(string(req.Subtable)), int64(len(t))
 		ans.Local = ans.Clicks < 100
+		ans.Timing.Total += f.perEntry * time.Duration(len(t))
 	case target.OpReset:
 		ans.Deleted = int64(len(f.table(name)))
 		clear(f.table(name))

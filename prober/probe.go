@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"tbl/target"
 	"tbl/timingstats"
@@ -188,7 +189,9 @@ type nameState struct {
 	samples []sample // kept only while the threshold may change
 	sent    int
 	entries int64
-	cores   []tally // by place of the core
+	last    time.Time     // when the last round with it ended
+	took    time.Duration // all its answers together
+	cores   []tally       // by place of the core
 	done    bool
 }
 
@@ -243,9 +246,11 @@ func (r *probing) run(ctx context.Context) {
 			}
 		}
 		more := r.round(ctx, jobs, ask, take, r.merge)
+		now := r.clock.Now()
 		for i := range jobs {
 			if jobs[i].sent {
 				r.names[jobs[i].name].sent++
+				r.names[jobs[i].name].last = now
 			}
 			if r.steering != nil {
 				r.steering.done(&jobs[i])
@@ -348,6 +353,7 @@ func (r *probing) merge(j *job) {
 		tag = timingstats.Fast
 	}
 	s.odds.Add(j.core, j.clicks, tag)
+	s.took += j.latency
 	s.entries = max(s.entries, j.n)
 	if r.cfg.AutoThreshold {
 		s.samples = append(s.samples, sample{core: uint16(k), clicks: j.clicks, tag: tag})
@@ -438,6 +444,30 @@ func (r *probing) suspect(s *nameState) int {
 	return -1
 }
 
+// enumerates says, for the report, that probing a large subtable takes long: an
+// older harness lists a subtable to count it, on every probe.
+func (r *probing) enumerates() string {
+	var slow []string
+	for i := range r.names {
+		s := &r.names[i]
+		n := int64(0)
+		for _, c := range s.cores {
+			n += int64(c.n)
+		}
+		if n == 0 || s.entries < 1000 || r.plain <= 0 {
+			continue
+		}
+		if mean := s.took / time.Duration(n); mean > 5*r.plain && mean > time.Millisecond {
+			slow = append(slow, fmt.Sprintf("%q (%d entries, %v)", r.cfg.Names[i], s.entries, mean.Round(10*time.Microsecond)))
+		}
+	}
+	if len(slow) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("probing takes long on %s, against %v for a plain request: the dataplane seems to list the subtable on each probe, which also renews the timers of its entries",
+		examples(slow, func(s string) string { return s }), r.plain.Round(10*time.Microsecond))
+}
+
 // autoThreshold takes the threshold anew from all samples so far.
 func (r *probing) autoThreshold() {
 	if !r.cfg.AutoThreshold {
@@ -473,13 +503,21 @@ func (r *probing) autoThreshold() {
 	}
 }
 
-// The most entries that are removed one by one; more are left to expire.
-const removeAtMost = 20_000
+const (
+	// The most entries that are removed one by one; more are left to expire.
+	removeAtMost = 200_000
+	// After so long they have expired by themselves.
+	entryLife = 62 * time.Second
+)
 
-// placed are the entries that the probes wrote.
+// placed are the entries that the probes wrote and that may still be there.
 func (r *probing) placed() []placed {
 	var out []placed
+	now := r.clock.Now()
 	for i := range r.names {
+		if now.Sub(r.names[i].last) > entryLife {
+			continue
+		}
 		for k, c := range r.names[i].cores {
 			if c.n > 0 {
 				out = append(out, placed{r.cfg.Names[i], r.ids[k]})

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -90,6 +91,10 @@ type ViaConfig struct {
 	NodeFrom NodeFrom
 	// Timeout bounds one request. Zero: DefaultTimeout.
 	Timeout time.Duration
+	// Binds are the source addresses, each session's the next one of them:
+	// users of different addresses, for balancers that go by it. Empty: the
+	// system chooses.
+	Binds []netip.Addr
 	// Header is added to every request. Host overrides the host name.
 	Header http.Header
 	// Token, when not empty, is sent as "Authorization: Bearer".
@@ -110,6 +115,7 @@ type Via struct {
 	cfg    ViaConfig
 	url    *url.URL
 	tr     *http.Transport
+	next   atomic.Uint64 // source address
 	closed atomic.Bool
 }
 
@@ -128,7 +134,7 @@ func NewVia(cfg ViaConfig) (*Via, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	return &Via{cfg: cfg, url: u, tr: &http.Transport{
-		DialContext:       (&net.Dialer{}).DialContext,
+		DialContext:       dialSession,
 		DisableKeepAlives: true, // a kept connection would be sticky by itself
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: cfg.Insecure, RootCAs: cfg.RootCAs},
 		Protocols:         http1Only(),
@@ -155,11 +161,31 @@ func (v *Via) Close() error {
 
 type sessionKey struct{}
 
-// Session returns a context whose requests share their cookies, as those of
-// one user's browser do. Without it, a request sends and keeps none.
+// session is what the requests of one user have in common.
+type session struct {
+	jar  http.CookieJar
+	from net.Addr // nil: the system chooses
+}
+
+// Session returns a context whose requests share their cookies and their
+// source address, as those of one user's browser do. Without it, a request
+// sends and keeps no cookies.
 func (v *Via) Session(ctx context.Context) context.Context {
 	jar, _ := cookiejar.New(nil) // its error is always nil
-	return context.WithValue(ctx, sessionKey{}, http.CookieJar(jar))
+	s := &session{jar: jar}
+	if n := uint64(len(v.cfg.Binds)); n > 0 {
+		s.from = net.TCPAddrFromAddrPort(netip.AddrPortFrom(v.cfg.Binds[(v.next.Add(1)-1)%n], 0))
+	}
+	return context.WithValue(ctx, sessionKey{}, s)
+}
+
+// dialSession dials from the session's address.
+func dialSession(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	if s, ok := ctx.Value(sessionKey{}).(*session); ok {
+		d.LocalAddr = s.from
+	}
+	return d.DialContext(ctx, network, addr)
 }
 
 // Do asks once. The error is a *target.Error.
@@ -192,8 +218,11 @@ func (v *Via) Do(ctx context.Context, _ *target.Request, ans *target.Answer) err
 	if v.cfg.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+v.cfg.Token)
 	}
-	jar, _ := ctx.Value(sessionKey{}).(http.CookieJar)
-	resp, err := (&http.Client{Transport: v.tr, Jar: jar}).Do(req)
+	client := http.Client{Transport: v.tr}
+	if s, ok := ctx.Value(sessionKey{}).(*session); ok {
+		client.Jar = s.jar
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		at := connecting
 		if connected.Load() != 0 {

@@ -185,7 +185,7 @@ func (r *stickyRun) parse(c *cli.Context) error {
 
 // parseVia checks the flags of the black box.
 func (r *stickyRun) parseVia(c *cli.Context) error {
-	if g := given(c, "target", "host", "nodes", "fail", "kill", "join", "policy", "sticky", "repin", "pin-at", "transport", "cores", "fault", "dag", "clock", "log", "bind"); len(g) > 0 {
+	if g := given(c, "target", "host", "nodes", "fail", "kill", "join", "policy", "sticky", "repin", "pin-at", "transport", "cores", "fault", "dag", "clock", "log"); len(g) > 0 {
 		return usagef("--%s and --via: somebody else balances behind --via, drop one of them", g[0])
 	}
 	if err := checkURL(c.String("via")); err != nil {
@@ -208,7 +208,7 @@ func (r *stickyRun) parseVia(c *cli.Context) error {
 	}
 	rc := r.opts.remote
 	r.via = remote.ViaConfig{
-		URL: u, NodeFrom: from, Timeout: rc.Timeout, Header: rc.Header, Token: rc.Token, Insecure: rc.Insecure, RootCAs: rc.RootCAs,
+		URL: u, NodeFrom: from, Timeout: rc.Timeout, Binds: rc.Binds, Header: rc.Header, Token: rc.Token, Insecure: rc.Insecure, RootCAs: rc.RootCAs,
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type core struct {
 	conns         int64
 
 	cmd   command // of the request under way
+	key   []byte  // of a probe
 	line  []byte  // log lines being made
 	spent float64 // model clock: clicks that the request has cost so far
 	debt  time.Duration
@@ -187,9 +188,11 @@ func (c *core) applyAt(owner int, cmd *command) {
 	default:
 		c.handOff(c.p.cores[owner], cmd)
 	}
-	if owner == c.id {
+	switch {
+	case !cmd.writes():
+	case owner == c.id:
 		c.local++
-	} else {
+	default:
 		c.remote++
 	}
 }
@@ -294,11 +297,10 @@ func (c *core) probe(req *target.Request, ans *target.Answer) {
 	if len(name) == 0 {
 		name = []byte("uuid_01")
 	}
-	var k, v [24]byte
-	value := strconv.AppendInt(v[:0], int64(c.id), 10)
+	c.key = strconv.AppendInt(append(c.key[:0], "probe_"...), int64(c.id), 10)
 	c.cmd = command{
-		verb: verb(target.TableSet), sub: name, key: append(append(k[:0], "probe_"...), value...),
-		value: value, timeout: probeTimeout,
+		verb: verb(target.TableSet), sub: name, key: c.key,
+		value: c.key[len("probe_"):], timeout: probeTimeout,
 	}
 	clicks := c.timed(&c.cmd)
 	ans.Subtable = append(ans.Subtable, name...)

@@ -35,6 +35,15 @@ type command struct {
 	found   bool  // a key was there before
 }
 
+// writes says that the command is there to change data.
+func (c *command) writes() bool {
+	switch target.TableOp(c.verb) {
+	case target.TableSet, target.TableAdd, target.TableReplace, target.TableIncr, target.TableAppend:
+		return true
+	}
+	return false
+}
+
 // Errors of the table, answered as 400.
 var (
 	errNotNumber = errors.New("value is not an integer")

@@ -1,0 +1,5 @@
+//go:build race
+
+package refplane
+
+const raceEnabled = true

@@ -1,3 +1,5 @@
+//go:build !linux
+
 package remote
 
 import (
@@ -6,10 +8,13 @@ import (
 	"tbl/target"
 )
 
-type fastPath struct{ on bool }
+// fastPath exists on Linux only.
+type fastPath struct{}
 
-func (f *fastPath) init(*Remote) {}
-func (f *fastPath) close()       {}
+func (f *fastPath) init(*Remote)                   {}
+func (f *fastPath) close()                         {}
+func (f *fastPath) enabled() bool                  { return false }
+func (f *fastPath) takes(req *target.Request) bool { return false }
 func (f *fastPath) do(context.Context, *target.Request, *target.Answer) error {
 	return errClosed
 }

@@ -145,7 +145,7 @@ func (r *Remote) Opened() int64 { return r.opened.Load() }
 func (r *Remote) Requests() int64 { return r.requests.Load() }
 
 // FastPath says that requests take the fast path of this system.
-func (r *Remote) FastPath() bool { return r.fast.on }
+func (r *Remote) FastPath() bool { return r.fast.enabled() }
 
 // Close releases idle connections. Requests under way go on.
 func (r *Remote) Close() error {
@@ -171,7 +171,7 @@ func (r *Remote) Do(ctx context.Context, req *target.Request, ans *target.Answer
 	if err := wire.Check(req); err != nil {
 		return &target.Error{Class: target.ClassClient, Completion: target.CompletionUnsent, Err: err}
 	}
-	if r.fast.on {
+	if r.fast.takes(req) {
 		return r.fast.do(ctx, req, ans)
 	}
 	return r.portable(ctx, req, ans)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -135,6 +136,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.LogSample = 0
 	}
 	for _, f := range c.Faults {
+		if !slices.ContainsFunc(FaultKinds(), func(k FaultKind) bool { return k.Name == f.Name }) {
+			return c, fmt.Errorf("fault %q: unknown", f.Name)
+		}
 		if (f.Name == DeadCore || f.Name == Stall) && f.Core >= c.Cores {
 			return c, fmt.Errorf("fault %s: there are only %d cores", f, c.Cores)
 		}
@@ -144,6 +148,9 @@ func (c Config) withDefaults() (Config, error) {
 		if f.Name == DAGSkew && len(f.Weights) > c.Cores {
 			return c, fmt.Errorf("fault %s: more weights than the %d cores", f, c.Cores)
 		}
+	}
+	if r := newDAG(c).ramp; r != nil && r[len(r)-1] == 0 {
+		return c, errors.New("faults: no core is left to accept connections")
 	}
 	return c, nil
 }

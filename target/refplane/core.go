@@ -30,6 +30,7 @@ type core struct {
 	conns         int64
 
 	cmd   command // of the request under way
+	dry   command // and its dry run
 	key   []byte  // of a probe
 	line  []byte  // log lines being made
 	spent float64 // model clock: clicks that the request has cost so far
@@ -198,9 +199,9 @@ func (c *core) applyAt(owner int, cmd *command) {
 }
 
 // timed carries out cmd and returns its time in clicks. What is timed is
-// reaching the owner and doing the work: where that is this core, the record's
-// place is looked up once before, so that a core which its own thread's sleep
-// left with cold caches is not taken for a distant one.
+// reaching the owner and doing the work: where that is this core, the work is
+// gone through once before, so that a core which its own thread's sleep left
+// with cold caches is not taken for a distant one.
 func (c *core) timed(cmd *command) int64 {
 	owner := c.route(cmd.sub)
 	var clicks int64
@@ -222,13 +223,25 @@ func (c *core) timed(cmd *command) int64 {
 	return clicks
 }
 
-// warm looks up what cmd is about to need.
+// warm runs through what cmd is about to do: a write of a new key is done and
+// undone, so that the real one finds its code and every line of its data in
+// the caches.
 func (c *core) warm(cmd *command) {
 	st := &c.store
-	if sub := st.subtable(cmd.sub); sub != 0 {
-		st.lookup(sub, cmd.key, st.keyTag(sub, cmd.key))
+	sub := st.subtable(cmd.sub)
+	if sub != 0 && st.lookup(sub, cmd.key, st.keyTag(sub, cmd.key)) != 0 {
+		return
 	}
-	c.p.elapsed()
+	if cmd.verb == verb(target.TableSet) && cmd.flags == 0 {
+		for range 2 {
+			c.dry = *cmd
+			start := c.p.elapsed()
+			c.execHere(&c.dry, c.now)
+			c.p.clicks(c.p.elapsed() - start)
+			sub = st.subtable(cmd.sub)
+			st.remove(st.lookup(sub, cmd.key, st.keyTag(sub, cmd.key)))
+		}
+	}
 }
 
 // write is one load: counted, and timed and logged when its turn has come.

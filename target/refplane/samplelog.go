@@ -51,11 +51,11 @@ func newSampleLog(w io.Writer, slot, pid int, wait bool) *sampleLog {
 func (l *sampleLog) add(b []byte) {
 	lines := int64(bytes.Count(b, []byte{'\n'}))
 	l.mu.Lock()
-	for l.wait && len(l.pending)+len(b) > l.full && l.writing {
+	for l.wait && len(l.pending) > 0 && len(l.pending)+len(b) > l.full {
 		l.less.Wait()
 	}
 	switch {
-	case len(l.pending)+len(b) > l.full && l.writing, l.err != nil, l.closing:
+	case len(l.pending) > 0 && len(l.pending)+len(b) > l.full, l.err != nil, l.closing:
 		l.dropped += lines
 		l.held += lines
 	default:

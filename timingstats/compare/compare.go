@@ -49,9 +49,9 @@ type Figure struct {
 	Name   string
 	Better Direction
 	// Group names the family of comparisons that the figure is corrected
-	// within, such as "per core". The permitted error is split evenly among
-	// groups, so that hundreds of per-core figures don't drown the few of the
-	// whole.
+	// within, such as "cores"; empty for the figures of the whole. The permitted
+	// error is split: half for the whole, the rest evenly among the groups, so
+	// that hundreds of per-core figures don't drown the few that matter most.
 	Group string
 	// Base and New hold the figure of each run. NaN is left out.
 	Base, New []float64
@@ -172,8 +172,18 @@ func Runs(figures []Figure, cfg Config) Report {
 			groups[f.Group] = append(groups[f.Group], i)
 		}
 	}
-	for _, members := range groups {
-		r.decide(members, cfg, cfg.Alpha/float64(len(groups)))
+	for name, members := range groups {
+		// The figures of the whole, which have no group, get half.
+		alpha := cfg.Alpha
+		switch _, whole := groups[""]; {
+		case whole && name != "":
+			alpha /= 2 * float64(len(groups)-1)
+		case whole && len(groups) > 1:
+			alpha /= 2
+		default:
+			alpha /= float64(len(groups))
+		}
+		r.decide(members, cfg, alpha)
 	}
 	r.sum(cfg)
 	return r

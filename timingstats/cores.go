@@ -22,11 +22,15 @@ const (
 	numTags
 )
 
-// CoreRecorder accumulates the timed writes of one core. The zero value is
-// ready. Not safe for concurrent use.
+// CoreRecorder accumulates the timed writes of one core. It keeps single
+// samples up to ExactLimit in all, whatever their tags and rates; beyond, its
+// memory is bounded by 24 KiB for every power of two that the clicks span. The
+// zero value is ready. Not safe for concurrent use.
 type CoreRecorder struct {
 	strata []stratum // one per sampling rate
 	cur    int       // the stratum of the last sample
+	kept   int       // samples added while single ones are kept
+	full   bool      // they no longer are
 }
 
 type stratum struct {
@@ -42,6 +46,28 @@ func (c *CoreRecorder) Add(clicks int64, tag Tag, rate int64) {
 		c.find(rate)
 	}
 	c.strata[c.cur].tags[tag].Record(clicks)
+	if !c.full {
+		if c.kept++; c.kept > ExactLimit {
+			c.fill()
+		}
+	}
+}
+
+// fill gives up single samples once there are more than ExactLimit; those out
+// of range have been counted by kept, so look again.
+func (c *CoreRecorder) fill() {
+	n := c.N()
+	if c.kept = int(n); n <= ExactLimit {
+		return
+	}
+	c.full = true
+	for i := range c.strata {
+		for t := range numTags {
+			if r := &c.strata[i].tags[t]; r.Exact() {
+				r.spill()
+			}
+		}
+	}
 }
 
 func (c *CoreRecorder) find(rate int64) {
@@ -55,6 +81,9 @@ func (c *CoreRecorder) find(rate int64) {
 	s := stratum{rate: rate}
 	for i := range s.tags {
 		s.tags[i].highest = MaxClicks
+		if c.full {
+			s.tags[i].spill()
+		}
 	}
 	c.strata = append(c.strata, s)
 	c.cur = len(c.strata) - 1
@@ -67,6 +96,9 @@ func (c *CoreRecorder) Merge(o *CoreRecorder) {
 		for t := range numTags {
 			c.strata[c.cur].tags[t].Merge(&o.strata[i].tags[t])
 		}
+	}
+	if !c.full {
+		c.fill()
 	}
 }
 

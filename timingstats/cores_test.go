@@ -132,6 +132,40 @@ var approx = cmp.Comparer(func(x, y float64) bool {
 	return x == y || math.Abs(x-y) <= 1e-12*max(math.Abs(x), math.Abs(y))
 })
 
+// Past the limit of single samples, too, parts merged are the whole.
+func TestCoreMergeBeyondLimit(t *testing.T) {
+	for _, n := range []int{ExactLimit, ExactLimit + 1, 3 * ExactLimit} {
+		var whole, a, b CoreRecorder
+		for i := range n {
+			clicks, tag, rate := int64(i*7919%250_000), Tag(i%3), []int64{10, 1000}[i/3%2]
+			whole.Add(clicks, tag, rate)
+			if i%5 == 0 {
+				a.Add(clicks, tag, rate)
+			} else {
+				b.Add(clicks, tag, rate)
+			}
+			whole.Add(-1, tag, rate) // out of range: doesn't count
+			a.Add(-1, tag, rate)
+		}
+		a.Merge(&b)
+		if d := cmp.Diff(whole.Summary(CoreID{}, 2000), a.Summary(CoreID{}, 2000), approx); d != "" {
+			t.Errorf("%d samples: merged differs:\n%s", n, d)
+		}
+		for _, c := range []*CoreRecorder{&whole, &a} {
+			if exact := c.Distribution().Exact(); exact != (n <= ExactLimit) {
+				t.Errorf("%d samples: exact %v", n, exact)
+			}
+			for i := range c.strata {
+				for tag := range numTags {
+					if c.strata[i].tags[tag].Exact() != (n <= ExactLimit) {
+						t.Errorf("%d samples: single ones of tag %d are kept: %v", n, tag, n > ExactLimit)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestMissing(t *testing.T) {
 	ids := func(cores ...int) []CoreID {
 		var out []CoreID

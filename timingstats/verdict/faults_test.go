@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,14 +176,16 @@ func TestEveryFaultIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			naming := map[string]int{}
+			caught := int64(0)
 			seeds(t, n, []refplane.Fault{fault}, func(seed uint64, vs []verdict.Verdict) {
 				named := len(k.MustName) == 0
 				var lines []string
+				said := map[string]bool{}
 				for _, v := range vs {
 					if v.State <= verdict.Pass {
 						continue
 					}
-					naming[string(v.Name)+" "+v.State.String()]++
+					said[string(v.Name)+" "+v.State.String()] = true
 					lines = append(lines, v.Line)
 					if slices.Contains(k.MustName, string(v.Name)) && strings.Contains(v.Line, mention[k.Name]) {
 						named = true
@@ -191,13 +194,34 @@ func TestEveryFaultIsNamed(t *testing.T) {
 						t.Errorf("seed %d: %s fails, which isn't documented: %s", seed, v.Name, v.Line)
 					}
 				}
-				if !named {
+				for k := range said {
+					naming[k]++
+				}
+				if named {
+					caught++
+				} else {
 					t.Errorf("seed %d: none of %v names the fault; not passed: %q", seed, k.MustName, lines)
 				}
 			})
-			t.Logf("%d seeds, not passed: %v", n, naming)
+			t.Logf("| `%s` | %d | %s | %s | %s |", fault, n, orNone(k.MustName), share(caught, int64(n)), counted(naming, n))
 		})
 	}
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, " or ")
+}
+
+// counted lists how often what was said.
+func counted(m map[string]int, n int) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s in %d %%", k, 100*m[k]/n))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // TestHealthyNeverFails: no verdict fails on a healthy dataplane. The long form

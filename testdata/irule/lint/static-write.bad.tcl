@@ -1,0 +1,6 @@
+when HTTP_REQUEST {
+    # want: static-write
+    incr static::requests
+    # want: static-write
+    set static::mode maintenance
+}

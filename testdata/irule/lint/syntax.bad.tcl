@@ -1,0 +1,6 @@
+when HTTP_REQUEST {
+    if {[HTTP::path] eq "/"} {
+        # want: syntax
+        pool "web
+    }
+}

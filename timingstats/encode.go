@@ -45,7 +45,7 @@ func (r *Recorder) Histogram() (Histogram, error) {
 // The result never holds single samples. A count that contradicts the buckets
 // is an error.
 func (h Histogram) Recorder() (*Recorder, error) {
-	r := NewHistogram(0)
+	r := newHistogram(0)
 	d, err := hdrhistogram.Decode([]byte(h.V2))
 	if err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)

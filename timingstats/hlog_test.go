@@ -63,7 +63,7 @@ func TestHistogramLogError(t *testing.T) {
 // A histogram merged from eight saved parts is that of the whole, to the bit.
 func TestSavedPartsMerge(t *testing.T) {
 	whole := NewRecorder(0)
-	merged := NewHistogram(0)
+	merged := newHistogram(0)
 	for part := range int64(8) {
 		r := NewRecorder(0)
 		for i := range int64(3000) {

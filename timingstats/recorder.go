@@ -22,10 +22,9 @@ const (
 // on how many recorders they went through before being merged.
 //
 // The zero value is ready and takes 0 to MaxLatencyNS. Not safe for concurrent
-// use: keep one per worker and merge, or use a SharedRecorder.
+// use: keep one per worker and merge.
 type Recorder struct {
 	highest int64 // 0: MaxLatencyNS
-	bounded bool  // no exact samples
 	sorted  bool
 	exact   []int64
 	hist    buckets // in use when hist.bits is set
@@ -39,23 +38,16 @@ type Recorder struct {
 // NewRecorder takes values from 0 to highest; 0 means MaxLatencyNS.
 func NewRecorder(highest int64) *Recorder { return &Recorder{highest: highest} }
 
-// NewHistogram is a Recorder that never keeps single samples: 8 KiB of memory
-// for every power of two that its values span, whatever their number.
-func NewHistogram(highest int64) *Recorder {
-	return &Recorder{highest: highest, bounded: true, hist: buckets{bits: hdrBits}}
+// newHistogram is a Recorder that never keeps single samples.
+func newHistogram(highest int64) *Recorder {
+	return &Recorder{highest: highest, hist: buckets{bits: hdrBits}}
 }
 
 // Record adds one value. A negative one, or one above the highest, is counted
 // as out of range and takes no part in anything else.
-func (r *Recorder) Record(v int64) { r.RecordN(v, 1) }
-
-// RecordN adds a value n times. n not positive: nothing happens.
-func (r *Recorder) RecordN(v, n int64) {
-	if n <= 0 {
-		return
-	}
+func (r *Recorder) Record(v int64) {
 	if uint64(v) > uint64(r.limit()) { // negative values are huge as unsigned
-		r.outOfRange += n
+		r.outOfRange++
 		return
 	}
 	if r.n == 0 {
@@ -63,23 +55,20 @@ func (r *Recorder) RecordN(v, n int64) {
 	} else {
 		r.min, r.max = min(r.min, v), max(r.max, v)
 	}
-	r.n += uint64(n)
-	hi, lo := bits.Mul64(uint64(v), uint64(n))
+	r.n++
 	var carry uint64
-	r.sumLo, carry = bits.Add64(r.sumLo, lo, 0)
-	r.sumHi += hi + carry
+	r.sumLo, carry = bits.Add64(r.sumLo, uint64(v), 0)
+	r.sumHi += carry
 
 	if r.hist.bits == 0 {
 		if r.n <= ExactLimit {
 			r.sorted = false
-			for range n {
-				r.exact = append(r.exact, v)
-			}
+			r.exact = append(r.exact, v)
 			return
 		}
 		r.spill()
 	}
-	r.hist.add(v, uint64(n))
+	r.hist.add(v, 1)
 }
 
 func (r *Recorder) limit() int64 {
@@ -127,16 +116,6 @@ func (r *Recorder) Merge(o *Recorder) {
 	if o.hist.bits != 0 {
 		r.hist.merge(&o.hist)
 	}
-}
-
-// Reset empties r and keeps its memory.
-func (r *Recorder) Reset() {
-	exact, hist := r.exact[:0], r.hist
-	hist.clear()
-	if !r.bounded {
-		hist = buckets{}
-	}
-	*r = Recorder{highest: r.highest, bounded: r.bounded, exact: exact, hist: hist}
 }
 
 // N is the number of values recorded, without those out of range.

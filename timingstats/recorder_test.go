@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -125,8 +124,6 @@ func TestRecorderOutOfRange(t *testing.T) {
 	r.Record(math.MinInt64)
 	r.Record(MaxClicks + 1)
 	r.Record(MaxClicks)
-	r.RecordN(4, 0)
-	r.RecordN(4, -3)
 	if r.OutOfRange() != 3 || r.N() != 1 || r.Max() != MaxClicks || r.Min() != MaxClicks {
 		t.Errorf("out of range %d, n %d, min %d, max %d", r.OutOfRange(), r.N(), r.Min(), r.Max())
 	}
@@ -192,7 +189,7 @@ func sameRecorder(t interface {
 func TestHistogramRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, n := range []int{0, 1, 50, ExactLimit + 5} {
-		r := NewHistogram(0)
+		r := newHistogram(0)
 		for range n {
 			r.Record(int64(math.Exp(rng.NormFloat64()*4 + 10)))
 		}
@@ -241,55 +238,11 @@ func TestHistogramForeign(t *testing.T) {
 	}
 }
 
-func TestReset(t *testing.T) {
-	for _, r := range []*Recorder{NewRecorder(0), NewHistogram(0)} {
-		for range 2 {
-			for i := range int64(ExactLimit + 10) {
-				r.Record(i)
-			}
-			r.Reset()
-			if r.N() != 0 || r.Percentile(50) != 0 || r.CountFrom(1) != 0 {
-				t.Fatal("a reset recorder holds something")
-			}
-		}
-		r.Record(3)
-		if r.Percentile(99) != 3 || r.N() != 1 {
-			t.Errorf("after a reset: p99 %d of %d", r.Percentile(99), r.N())
-		}
-	}
-}
-
-func TestSharedRecorderIsARecorder(t *testing.T) {
-	var s SharedRecorder
-	want := NewHistogram(0)
-	values := make([][]int64, 4)
-	for w := range values {
-		rng := rand.New(rand.NewPCG(uint64(w), 9))
-		for range 20_000 {
-			v := int64(math.Exp(rng.NormFloat64()*4+10)) - 10
-			values[w] = append(values[w], v)
-			want.Record(v)
-		}
-	}
-	var wg sync.WaitGroup
-	for _, vs := range values {
-		wg.Go(func() {
-			for _, v := range vs {
-				s.Record(v)
-			}
-		})
-	}
-	wg.Wait()
-	sameRecorder(t, s.Snapshot(), want)
-}
-
 func TestRecordAllocatesNothing(t *testing.T) {
-	var shared SharedRecorder
 	var core CoreRecorder
-	hist := NewHistogram(0)
+	hist := newHistogram(0)
 	rec := NewRecorder(MaxClicks)
 	for i := range int64(ExactLimit * 2) { // every bucket once, and past the exact samples
-		shared.Record(i)
 		hist.Record(i)
 		rec.Record(i)
 		core.Add(i, Fast, 1000)
@@ -297,10 +250,9 @@ func TestRecordAllocatesNothing(t *testing.T) {
 	}
 	var i int64
 	for name, f := range map[string]func(){
-		"SharedRecorder": func() { shared.Record(i % 20_000) },
-		"histogram":      func() { hist.Record(i % 20_000) },
-		"Recorder":       func() { rec.Record(i % 20_000) },
-		"CoreRecorder":   func() { core.Add(i%20_000, Fast, 1000) },
+		"histogram":    func() { hist.Record(i % 20_000) },
+		"Recorder":     func() { rec.Record(i % 20_000) },
+		"CoreRecorder": func() { core.Add(i%20_000, Fast, 1000) },
 	} {
 		if n := testing.AllocsPerRun(1000, func() { f(); i++ }); n != 0 {
 			t.Errorf("%s: %v allocations per value", name, n)
@@ -309,7 +261,7 @@ func TestRecordAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkRecorder(b *testing.B) {
-	r := NewHistogram(0)
+	r := newHistogram(0)
 	b.ReportAllocs()
 	for i := range b.N {
 		r.Record(int64(i & 4095))
@@ -322,16 +274,4 @@ func BenchmarkCoreRecorder(b *testing.B) {
 	for i := range b.N {
 		r.Add(int64(i&31), Fast, 1000)
 	}
-}
-
-func BenchmarkSharedRecorder(b *testing.B) {
-	var s SharedRecorder
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		var i int64
-		for pb.Next() {
-			s.Record(20_000 + i&4095)
-			i++
-		}
-	})
 }

@@ -29,7 +29,7 @@ import (
 
 var (
 	accuracyRuns = flag.Int("accuracy.runs", 0, "seeded runs per cell of the accuracy table; 0: the short form")
-	accuracyTime = flag.Duration("accuracy.time", 0, "stop beginning new runs after so long; 0: never in the long form, 5s in the short one")
+	accuracyTime = flag.Duration("accuracy.time", 0, "stop beginning new runs after so long; 0: never in the long form, 3s in the short one")
 	accuracyFile = flag.String("accuracy.state", "", "keep the counts in this JSON file and go on from it: the long form in parts")
 	accuracyOut  = flag.String("accuracy.out", "", "write the table to this Markdown file")
 )
@@ -424,7 +424,7 @@ func TestVerdictAccuracy(t *testing.T) {
 	case *accuracyTime > 0:
 		until = time.Now().Add(*accuracyTime)
 	case !long:
-		until = time.Now().Add(5 * time.Second)
+		until = time.Now().Add(3 * time.Second)
 	}
 	var all counts
 	if err := all.load(*accuracyFile); err != nil {

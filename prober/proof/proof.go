@@ -6,7 +6,6 @@ package proof
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -53,9 +52,9 @@ type StepInfo struct {
 type Log interface {
 	// Begin marks the start of the window, before the first write.
 	Begin(ctx context.Context) error
-	// End marks its end and returns the lines of the window. The reader is
-	// read to its end and closed.
-	End(ctx context.Context) (io.ReadCloser, error)
+	// End marks its end, waits for what is still on its way, and gives every
+	// sample of the window to add; a line is valid until add returns.
+	End(ctx context.Context, add func(*logparse.Line)) (logparse.Counts, error)
 }
 
 // Config configures Run.

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
 
+	"tbl/logparse"
 	"tbl/prober"
 	"tbl/target"
 	"tbl/target/refplane"
@@ -38,11 +38,13 @@ func (l *memLog) Begin(context.Context) error {
 	return err
 }
 
-func (l *memLog) End(context.Context) (io.ReadCloser, error) {
-	err := l.plane.FlushLog()
+func (l *memLog) End(_ context.Context, add func(*logparse.Line)) (logparse.Counts, error) {
+	if err := l.plane.FlushLog(); err != nil {
+		return logparse.Counts{}, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return io.NopCloser(bytes.NewReader(bytes.Clone(l.buf.Bytes()[l.from:]))), err
+	return logparse.Read(bytes.NewReader(l.buf.Bytes()[l.from:]), add)
 }
 
 // embedded is a plane with its log.

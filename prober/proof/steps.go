@@ -288,19 +288,12 @@ func (r *run) coverageFirst(res *loader.LoadResult) []verdict.Verdict {
 
 // readLog takes the samples of the log's window.
 func (r *run) readLog(ctx context.Context) error {
-	in, err := r.cfg.Log.End(ctx)
-	if err != nil {
-		return err
-	}
 	samples, foreign := new(timingstats.Set), int64(0)
 	names := make(map[string]bool)
 	for _, c := range r.res.Whoami.Names {
 		names[c.Subtable] = true
 	}
-	counts, err := logparse.Read(in, func(l *logparse.Line) {
-		if l.Kind != logparse.KindSample {
-			return
-		}
+	counts, err := r.cfg.Log.End(ctx, func(l *logparse.Line) {
 		if !names[string(l.Subtable)] {
 			foreign++
 		}
@@ -310,9 +303,6 @@ func (r *run) readLog(ctx context.Context) error {
 		}
 		samples.Core(timingstats.CoreID{Slot: l.Slot, Core: l.Core}).Add(l.Clicks, tag, l.Rate)
 	})
-	if closeErr := in.Close(); err == nil {
-		err = closeErr
-	}
 	r.samples, r.res.LogCounts = samples, &counts
 	if foreign > 0 {
 		r.res.Warnings = append(r.res.Warnings, fmt.Sprintf("%d of %d samples are of subtables that no core called its own beforehand: a restart, or somebody else's log lines", foreign, counts.Samples))

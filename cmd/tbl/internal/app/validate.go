@@ -1,14 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
@@ -106,7 +103,7 @@ func (a *app) validate(c *cli.Context) error {
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
 		if p.embedded != nil {
 			cfg.Destroy = true
-			cfg.Log = &planeLog{buf: p.captured, flush: p.embedded.FlushLog}
+			cfg.Log = &embeddedLog{buf: p.captured, flush: p.embedded.FlushLog}
 			if c.Bool("http") {
 				stop, err := overLoopback(ctx, p)
 				if err != nil {
@@ -115,11 +112,9 @@ func (a *app) validate(c *cli.Context) error {
 				defer stop()
 			}
 		} else if len(sources) == 1 {
-			log, err := a.remoteLog(sources[0], c.String(sources[0]))
-			if err != nil {
+			if cfg.Log, err = a.remoteLog(sources[0], c.String(sources[0])); err != nil {
 				return nil, err
 			}
-			cfg.Log = log
 		}
 		var label atomic.Pointer[string]
 		cfg.Progress.OnStep = func(s proof.StepInfo) {
@@ -188,44 +183,4 @@ func overLoopback(ctx context.Context, p *plane) (stop func(), err error) {
 		<-done
 		p.Target = p.embedded
 	}, nil
-}
-
-// captured is a buffer that an embedded dataplane's log goes to.
-type captured struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write appends.
-func (b *captured) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// planeLog is the window of an embedded dataplane's log.
-type planeLog struct {
-	buf   *captured
-	flush func() error
-}
-
-// Begin forgets what was logged so far.
-func (l *planeLog) Begin(context.Context) error {
-	if err := l.flush(); err != nil {
-		return err
-	}
-	l.buf.mu.Lock()
-	defer l.buf.mu.Unlock()
-	l.buf.buf.Reset()
-	return nil
-}
-
-// End returns what was logged since.
-func (l *planeLog) End(context.Context) (io.ReadCloser, error) {
-	if err := l.flush(); err != nil {
-		return nil, err
-	}
-	l.buf.mu.Lock()
-	defer l.buf.mu.Unlock()
-	return io.NopCloser(bytes.NewReader(bytes.Clone(l.buf.buf.Bytes()))), nil
 }

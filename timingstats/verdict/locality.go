@@ -166,7 +166,9 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 			parts = append(parts, "no samples from "+coreList(r.Missing))
 		}
 		if len(unknown) > 0 {
-			parts = append(parts, "too few samples to judge "+coreList(unknown))
+			// A core without a slow sample has the upper bound z²/(n+z²).
+			need := max(localityMinN, int(z*z)+1)
+			parts = append(parts, fmt.Sprintf("too few samples, or too mixed ones, to judge %s (at least %d a core are needed)", coreList(unknown), need))
 		}
 		r.Line = "INCOMPLETE: " + strings.Join(parts, "; ")
 		r.Causes = []string{"A core that is never heard may be broken: send more requests from more source ports, or log more often."}

@@ -118,7 +118,7 @@ func TestLocalityVerdict(t *testing.T) {
 		"mixed":          {summaries(healthy(), samples(30, 30)), LocalityOptions{}, Fail, "LOCALITY ISSUE", []string{"TMM 1 MIXED"}},
 		"count given":    {summaries(healthy(), healthy()), LocalityOptions{Cores: 4}, Incomplete, "INCOMPLETE", []string{"TMMs 2, 3"}},
 		"known":          {summaries(healthy()), LocalityOptions{Known: []timingstats.CoreID{core(1)}}, Incomplete, "INCOMPLETE", []string{"TMM 1"}},
-		"few":            {summaries(healthy(), samples(5, 0)), LocalityOptions{}, Incomplete, "INCOMPLETE", []string{"too few samples to judge TMM 1"}},
+		"few":            {summaries(healthy(), samples(5, 0)), LocalityOptions{}, Incomplete, "INCOMPLETE", []string{"to judge TMM 1 (at least 8 a core are needed)"}},
 		"nothing":        {nil, LocalityOptions{}, Incomplete, "INCOMPLETE", []string{"no samples"}},
 		"nothing of 2":   {nil, LocalityOptions{Cores: 2}, Incomplete, "INCOMPLETE", []string{"TMMs 0, 1"}},
 		"issue and gap":  {summaries(samples(0, 25), &timingstats.CoreRecorder{}), LocalityOptions{}, Fail, "LOCALITY ISSUE", []string{"no samples from TMM 1"}},

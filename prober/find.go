@@ -108,12 +108,6 @@ type finding struct {
 	tried   []placed // every entry that was written
 }
 
-// placed is an entry of the probe: its name and the core that wrote it.
-type placed struct {
-	name string
-	core timingstats.CoreID
-}
-
 // name makes the next name of the pattern.
 func (f *finding) name() string {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -19,9 +19,6 @@ func (r *probing) result() *ProbeResult {
 		Removed:          r.removed,
 	}
 	res.Warnings = append(res.Warnings, r.warnings...)
-	if w := r.enumerates(); w != "" {
-		res.Warnings = append(res.Warnings, w)
-	}
 	owned := make(map[timingstats.CoreID]int)
 	for i := range r.names {
 		n := r.nameResult(i)

@@ -54,9 +54,8 @@ type pool struct {
 	errs     [target.NumClasses]ErrorCount
 	firstErr error
 	hits     map[timingstats.CoreID]int64
-	slots    map[int]bool  // the blades heard
-	plain    time.Duration // what the request took that count was answered by
-	cores    int           // the dataplane's own count per blade, 0: not known
+	slots    map[int]bool // the blades heard
+	cores    int          // the dataplane's own count per blade, 0: not known
 	inRow    atomic.Int64
 	order    atomic.Int64
 	gone     atomic.Pointer[error]
@@ -213,7 +212,7 @@ func (p *pool) until(ctx context.Context, first, limit int, miss float64,
 // which doesn't count as having heard a core.
 func (p *pool) count(ctx context.Context) bool {
 	for p.ok == 0 {
-		if !p.round(ctx, make([]job, 1), askInfo, takeNothing, func(j *job) { p.plain = j.latency }) {
+		if !p.round(ctx, make([]job, 1), askInfo, takeNothing, nil) {
 			return false
 		}
 	}

@@ -2,8 +2,6 @@ package prober
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"time"
 
 	"tbl/target"
@@ -132,6 +130,9 @@ func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResul
 		r.run(ctx)
 		if p.err() == nil && !cfg.KeepEntries {
 			r.remove(ctx, r.placed())
+		}
+		if p.err() == nil {
+			r.enumerates(ctx)
 		}
 	}
 	return r.result(), p.err()
@@ -444,30 +445,6 @@ func (r *probing) suspect(s *nameState) int {
 	return -1
 }
 
-// enumerates says, for the report, that probing a large subtable takes long: an
-// older harness lists a subtable to count it, on every probe.
-func (r *probing) enumerates() string {
-	var slow []string
-	for i := range r.names {
-		s := &r.names[i]
-		n := int64(0)
-		for _, c := range s.cores {
-			n += int64(c.n)
-		}
-		if n == 0 || s.entries < 1000 || r.plain <= 0 {
-			continue
-		}
-		if mean := s.took / time.Duration(n); mean > 5*r.plain && mean > time.Millisecond {
-			slow = append(slow, fmt.Sprintf("%q (%d entries, %v)", r.cfg.Names[i], s.entries, mean.Round(10*time.Microsecond)))
-		}
-	}
-	if len(slow) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("probing takes long on %s, against %v for a plain request: the dataplane seems to list the subtable on each probe, which also renews the timers of its entries",
-		examples(slow, func(s string) string { return s }), r.plain.Round(10*time.Microsecond))
-}
-
 // autoThreshold takes the threshold anew from all samples so far.
 func (r *probing) autoThreshold() {
 	if !r.cfg.AutoThreshold {
@@ -500,64 +477,5 @@ func (r *probing) autoThreshold() {
 			}
 			s.odds.Add(r.ids[x.core], x.clicks, x.tag)
 		}
-	}
-}
-
-const (
-	// The most entries that are removed one by one; more are left to expire.
-	removeAtMost = 200_000
-	// After so long they have expired by themselves.
-	entryLife = 62 * time.Second
-)
-
-// placed are the entries that the probes wrote and that may still be there.
-func (r *probing) placed() []placed {
-	var out []placed
-	now := r.clock.Now()
-	for i := range r.names {
-		if now.Sub(r.names[i].last) > entryLife {
-			continue
-		}
-		for k, c := range r.names[i].cores {
-			if c.n > 0 {
-				out = append(out, placed{r.cfg.Names[i], r.ids[k]})
-			}
-		}
-	}
-	return out
-}
-
-// remove deletes the probes' entries, where the dataplane has table commands.
-// These requests are no part of the account.
-func (r *probing) remove(ctx context.Context, list []placed) {
-	if len(list) == 0 {
-		return
-	}
-	if len(list) > removeAtMost {
-		r.warnings = append(r.warnings, fmt.Sprintf("%d entries of the probe are left to expire in 60 s", len(list)))
-		return
-	}
-	jobs := make([]job, len(list))
-	for i := range jobs {
-		jobs[i].name = i
-	}
-	q := newPool(r.tgt, r.workers, nil)
-	ask := func(j *job, req *target.Request) {
-		req.Op, req.Table = target.OpTable, target.TableDelete
-		req.Subtable = append(req.Subtable, list[j.name].name...)
-		req.Key = strconv.AppendInt([]byte("probe_"), int64(list[j.name].core.Core), 10)
-	}
-	take := func(j *job, ans *target.Answer) {
-		j.n, _ = strconv.ParseInt(string(ans.Result), 10, 64)
-	}
-	merge := func(j *job) { r.removed += j.n }
-	q.round(ctx, jobs[:1], ask, take, merge)
-	if q.ok == 0 {
-		r.warnings = append(r.warnings, "the probe's entries are left to expire in 60 s: the dataplane takes no table commands")
-		return
-	}
-	q.round(ctx, jobs[1:], ask, take, merge)
-	if f := q.sent - q.ok; f > 0 {
-		r.warnings = append(r.warnings, fmt.Sprintf("%d of the probe's entries could not be removed and expire in 60 s", f))
 	}
 }

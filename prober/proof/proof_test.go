@@ -262,3 +262,15 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestRunEach(t *testing.T) {
+	healthy, log0 := embedded(t, refplane.Config{Seed: 1, Clock: refplane.Model, LogSample: 100})
+	broken, log1 := embedded(t, refplane.Config{Seed: 2, Clock: refplane.Model, LogSample: 100, Faults: fault(t, "deterministic-names")})
+	logs := []Log{log0, log1}
+	out := RunEach(t.Context(), []target.Target{healthy, broken}, func(i int) Config { return Config{Log: logs[i], LogSample: 100} })
+	for i, want := range []verdict.State{verdict.Pass, verdict.Fail} {
+		if out[i].Err != nil || out[i].Result.Overall.State != want {
+			t.Errorf("target %d: %v, want %v\n%s", i, out[i].Err, want, report(out[i].Result))
+		}
+	}
+}

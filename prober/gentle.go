@@ -47,7 +47,7 @@ func (r *probing) remove(ctx context.Context, list []placed) {
 		return
 	}
 	if len(list) > removeAtMost {
-		r.warnings = append(r.warnings, fmt.Sprintf("%d entries of the probe are left to expire in 60 s", len(list)))
+		r.warnings = append(r.warnings, fmt.Sprintf("%s entries of the probe are left to expire in 60 s", Thousands(len(list))))
 		return
 	}
 	jobs := make([]job, len(list))
@@ -103,7 +103,7 @@ func (r *probing) enumerates(ctx context.Context) {
 			plain /= time.Duration(q.ok)
 		}
 		if mean := s.took / time.Duration(n); mean > 5*plain && mean > time.Millisecond {
-			slow = append(slow, fmt.Sprintf("%q (%d entries, %v)", r.cfg.Names[i], s.entries, mean.Round(10*time.Microsecond)))
+			slow = append(slow, fmt.Sprintf("%q (%s entries, %v)", r.cfg.Names[i], Thousands(s.entries), mean.Round(10*time.Microsecond)))
 		}
 	}
 	if 2*len(slow) <= large {

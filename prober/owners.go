@@ -13,7 +13,7 @@ func (r *probing) result() *ProbeResult {
 		Run:              r.pool.result(r.cfg.MaxErrors),
 		ThresholdClicks:  r.threshold,
 		ThresholdRule:    r.rule,
-		ExpectedRequests: NeededRequests(len(r.ids), 1e-3),
+		ExpectedRequests: r.expected(),
 		Ceiling:          r.ceiling(),
 		Hits:             r.coreHits(),
 		Removed:          r.removed,
@@ -34,7 +34,15 @@ func (r *probing) result() *ProbeResult {
 		if w := r.steering.warning(); w != "" {
 			res.Warnings = append(res.Warnings, w)
 		}
-		res.ExpectedRequests = len(r.ids) + 5 // each core once, the owner five times more
+	}
+	if len(owned) > 0 && len(res.Missing) == 0 {
+		var counts []verdict.CoreCount
+		for _, c := range res.Owned {
+			counts = append(counts, verdict.CoreCount{Core: c.Core, Count: int64(c.Names)})
+		}
+		if spread := verdict.JudgeUniformity(counts, nil); spread.State != verdict.NotJudged {
+			res.Spread = &spread
+		}
 	}
 	if r.steering == nil {
 		res.Verdicts = append(res.Verdicts, r.uniformity())
@@ -123,9 +131,9 @@ func (res *ProbeResult) ownership() verdict.Verdict {
 		n := &res.Names[0]
 		v.Line = fmt.Sprintf("OWNER TMM %s: subtable '%s' (model odds of error %.2g, %d requests)", n.Owner, n.Name, n.Odds, n.Requests)
 	default:
-		v.Line = fmt.Sprintf("OK: %d names, each owned by one core", len(res.Names))
+		v.Line = fmt.Sprintf("OK: %s names, each owned by one core", Thousands(len(res.Names)))
 		if expected > 0 {
-			v.Line += fmt.Sprintf("; %d as expected", expected)
+			v.Line += fmt.Sprintf("; %s as expected", Thousands(expected))
 		}
 	}
 	return v

@@ -41,7 +41,18 @@ type ProbeConfig struct {
 	// MaxErrors is the share of failed requests above which the run fails.
 	// 0: 0.01. Negative: none may fail.
 	MaxErrors float64
-	Progress  *Progress
+	// OnPlan is told, once and before the first timed write, what is going to be
+	// sent. Nil: nobody is.
+	OnPlan   func(ProbePlan)
+	Progress *Progress
+}
+
+// ProbePlan is what a Probe is going to send.
+type ProbePlan struct {
+	Cores, Names int
+	// Expected is the number of requests for one name that hears every core
+	// with 99.9 %, Ceiling the most that is sent for one.
+	Expected, Ceiling int
 }
 
 // ProbeResult is the answer of Probe.
@@ -61,6 +72,10 @@ type ProbeResult struct {
 	Hits []CoreHits `json:"hits"`
 	// Owned is the number of names found to be owned by each known core.
 	Owned []CoreOwned `json:"owned"`
+	// Spread tests whether the names are owned evenly (chi-square, as for
+	// requests); its Line speaks of requests where names are meant. Nil where
+	// there are too few names.
+	Spread *verdict.UniformityReport `json:"names_spread,omitempty"`
 	// Removed is the number of the probe's own entries deleted at the end.
 	Removed int64 `json:"entries_removed"`
 }
@@ -220,6 +235,14 @@ func (r *probing) ceiling() int {
 	return or(r.cfg.Requests, DefaultRequests(len(r.ids)))
 }
 
+// expected is the number of requests for one name that is likely enough.
+func (r *probing) expected() int {
+	if r.steering != nil {
+		return len(r.ids) + 5 // each core once, the owner five times more
+	}
+	return NeededRequests(len(r.ids), 1e-3)
+}
+
 // run probes until every name is done.
 func (r *probing) run(ctx context.Context) {
 	r.progress.Names.Store(int64(len(r.cfg.Names)))
@@ -229,6 +252,9 @@ func (r *probing) run(ctx context.Context) {
 	for i := range todo {
 		todo[i] = i
 		r.names[i].odds = r.newOdds(i)
+	}
+	if r.cfg.OnPlan != nil {
+		r.cfg.OnPlan(ProbePlan{Cores: len(r.ids), Names: len(r.names), Expected: r.expected(), Ceiling: r.ceiling()})
 	}
 	batch := max(4096, 8*r.workers)
 	ask := func(j *job, req *target.Request) {

@@ -358,3 +358,25 @@ func TestProbeSaysThatProbingIsSlow(t *testing.T) {
 		t.Errorf("warnings: %s", w)
 	}
 }
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestProbePlan(t *testing.T) {
+	for cores, want := range map[int]ProbePlan{4: {4, 1, 29, 500}, 16: {16, 1, 150, 500}, 64: {64, 1, 703, DefaultRequests(64)}} {
+		var got ProbePlan
+		f := newFake(cores, 1)
+		asked := 0
+		if _, err := Probe(t.Context(), f, ProbeConfig{Names: names(1), OnPlan: func(p ProbePlan) { got, asked = p, f.requests }}); err != nil {
+			t.Fatal(err)
+		}
+		if got != want || asked > 1 {
+			t.Errorf("%d cores: plan %+v after %d requests, want %+v", cores, got, asked, want)
+		}
+	}
+}

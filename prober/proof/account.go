@@ -19,7 +19,7 @@ func (r *run) cleanUp(ctx context.Context) {
 	if err != nil || res == nil {
 		return
 	}
-	r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%d entries in the cores' subtables removed again", res.TotalDeleted))
+	r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%s entries in the cores' subtables removed again", prober.Thousands(res.TotalDeleted)))
 	r.written = max(0, r.written-res.TotalDeleted)
 }
 
@@ -27,18 +27,18 @@ func (r *run) cleanUp(ctx context.Context) {
 func (r *run) account() {
 	res := r.res
 	if res.Reset != nil && res.Reset.TotalDeleted > 0 {
-		deleted := fmt.Sprintf("%d entries that were there before, deleted by the reset", res.Reset.TotalDeleted)
+		deleted := fmt.Sprintf("%s entries that were there before, deleted by the reset", prober.Thousands(res.Reset.TotalDeleted))
 		res.Changed = append(res.Changed, deleted)
 		res.Lost = append(res.Lost, deleted)
 	}
 	if res.Load != nil && res.Load.OK > 0 {
-		res.Changed = append(res.Changed, fmt.Sprintf("%d writes by the load, into the cores' subtables", res.Load.OK))
+		res.Changed = append(res.Changed, fmt.Sprintf("%s writes by the load, into the cores' subtables", prober.Thousands(res.Load.OK)))
 	}
 	if res.Timed != nil && res.Timed.Written > 0 {
-		res.Changed = append(res.Changed, fmt.Sprintf("%d timed writes, into the cores' subtables", res.Timed.Written))
+		res.Changed = append(res.Changed, fmt.Sprintf("%s timed writes, into the cores' subtables", prober.Thousands(res.Timed.Written)))
 	}
 	if r.written > 0 { // of a run that was cut short, or may not delete
-		res.Lost = append(res.Lost, fmt.Sprintf("%d written keys are left: they expire when unused for an hour, and `tbl reset` deletes them", r.written))
+		res.Lost = append(res.Lost, fmt.Sprintf("%s written keys are left: they expire when unused for an hour, and `tbl reset` deletes them", prober.Thousands(r.written)))
 	}
 	if o := res.Owners; o != nil && o.Accounting.OK > 0 {
 		res.Changed = append(res.Changed, fmt.Sprintf("one small entry per core in each of %d probed subtables", len(o.Names)))

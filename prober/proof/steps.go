@@ -196,7 +196,7 @@ func (r *run) reset(ctx context.Context) (StepResult, error) {
 		v.Line = "not judged: " + prober.Cores(res.Missing) + " unreached; coverage comes first"
 	case res.Clean:
 		v.State = verdict.Pass
-		v.Line = fmt.Sprintf("OK: all %d cores cleared, %d entries removed, nothing left", len(res.Resets), res.TotalDeleted)
+		v.Line = fmt.Sprintf("OK: all %d cores cleared, %s entries removed, nothing left", len(res.Resets), prober.Thousands(res.TotalDeleted))
 	default:
 		v.State = verdict.Incomplete
 		v.Line = "INCOMPLETE: not clean, somebody else writes"
@@ -254,12 +254,12 @@ func (r *run) load(ctx context.Context) (StepResult, error) {
 			// How fast the writes were is no part of the proof, and depends on
 			// what else the machine does.
 			if v.State > verdict.Pass {
-				s.More = append(s.More, fmt.Sprintf("noted, not judged here: %s: %s", v.Name, v.Line))
+				s.More = append(s.More, "noted, not judged here: "+v.Line)
 			}
 		}
 	}
 	d := decisive(s.Verdicts)
-	s.Line = fmt.Sprintf("OK: %d of %d writes in %.3g s, %d errors", res.OK, res.Sent, res.Elapsed().Seconds(), res.Failed)
+	s.Line = fmt.Sprintf("OK: %s of %s writes in %.3g s, %s errors", prober.Thousands(res.OK), prober.Thousands(res.Sent), res.Elapsed().Seconds(), prober.Thousands(res.Failed))
 	if d.State > verdict.Pass {
 		s.Line = d.Line
 	}
@@ -358,7 +358,8 @@ func (r *run) ratio(rep *verdict.LocalityReport) []string {
 	if nl == 0 || nr == 0 || local == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("a remote write takes %.0f clicks, a local one %.0f (medians): %.0f times as long", remote/nr, local/nl, (remote/nr)/(local/nl))}
+	return []string{fmt.Sprintf("a remote write takes %s clicks, a local one %s (medians): %s times as long",
+		prober.Thousands(int64(remote/nr)), prober.Thousands(int64(local/nl)), prober.Thousands(int64((remote/nr)/(local/nl))))}
 }
 
 // owners is step 5.
@@ -434,7 +435,7 @@ func ownRatio(names []prober.NameResult) []string {
 	if a <= 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("a write by the owner takes %.3g clicks, by another core %.4g (medians of the averages): %.3g times as long", a, b, b/a)}
+	return []string{fmt.Sprintf("a write by the owner takes %.1f clicks, by another core %s (medians of the averages): %s times as long", a, prober.Thousands(int64(b)), prober.Thousands(int64(b/a)))}
 }
 
 // ownerLine says who owns a name, and who uses it.

@@ -130,6 +130,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 			d.Verdicts = append(d.Verdicts, v)
 		}
 	}
+	d.Conclude(o.strict)
 	interrupted := ctx.Err() != nil && !o.a.stdout.closed.Load()
 	if interrupted {
 		d.Closing = append(d.Closing, "interrupted: the figures are those of a partial run")
@@ -139,6 +140,9 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		d.Blocks = nil
 	}
 	fields["schema"], fields["exit"], fields["verdicts"] = "tbl."+d.Command+"/1", o.a.code, d.Verdicts
+	if d.Overall != nil {
+		fields["overall"] = d.Overall
+	}
 	if interrupted {
 		fields["partial"] = true
 	}

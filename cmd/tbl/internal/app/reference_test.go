@@ -23,7 +23,7 @@ func TestReference(t *testing.T) {
 	}
 	text := string(raw)
 	for _, part := range []struct{ name, want string }{
-		{"reference", reference()}, {"verdicts", verdicts()}, {"faults", faults()},
+		{"reference", reference()}, {"verdicts", verdicts()}, {"faults", faults()}, {"lint", lintTable()},
 	} {
 		begin, end := "<!-- "+part.name+": begin -->\n", "<!-- "+part.name+": end -->"
 		before, rest, ok1 := strings.Cut(text, begin)

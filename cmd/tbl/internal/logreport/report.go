@@ -263,7 +263,11 @@ func buildSamples(r *Report, res *logparse.Result, opt Options) {
 		r.Devices = append(r.Devices, device(d, opt))
 	}
 	for _, d := range r.Devices {
-		r.Verdicts = append(r.Verdicts, d.Verdict)
+		v := d.Verdict
+		if len(r.Devices) > 1 {
+			v.Line += " (device " + d.Name + ")"
+		}
+		r.Verdicts = append(r.Verdicts, v)
 	}
 	if len(r.Devices) == 1 {
 		d := r.Devices[0]

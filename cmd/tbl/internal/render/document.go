@@ -20,8 +20,10 @@ type Document struct {
 	Command string
 	// Blocks are shown in order by the text and Markdown forms.
 	Blocks []Block
-	// Verdicts are shown after the blocks, one line each, the overall one last.
+	// Verdicts are shown after the blocks, one line each, then Overall: the one
+	// line to grep. Nil: it follows from the verdicts, see Conclude.
 	Verdicts []verdict.Verdict
+	Overall  *verdict.Verdict
 	// Closing lines follow the verdicts.
 	Closing []string
 	// Data is the JSON form, Figures are further ones that it gets and that
@@ -72,6 +74,42 @@ func (d *Document) Append(name string, header ...string) *Table {
 
 // Row appends a row.
 func (t *Table) Row(cells ...any) { t.Rows = append(t.Rows, cells) }
+
+// Conclude fills Overall, unless the result brought its own and nothing has
+// made it worse: the only verdict, or the worst one, or that all hold.
+func (d *Document) Conclude(strict bool) {
+	worst, ok := verdict.Worst(d.Verdicts, strict)
+	if !ok {
+		return
+	}
+	state := verdict.Overall(d.Verdicts, strict)
+	switch {
+	case d.Overall != nil && (state <= verdict.Warn || d.Overall.State == state):
+	case len(d.Verdicts) == 1, state > verdict.Warn:
+		d.Overall = &worst
+	default:
+		d.Overall = &verdict.Verdict{Name: "OVERALL", State: state, Line: holds(d.Verdicts)}
+	}
+}
+
+// holds is the overall line when nothing fails and nothing is missing.
+func holds(vs []verdict.Verdict) string {
+	judged := 0
+	var warn []string
+	for _, v := range vs {
+		if v.State != verdict.NotJudged {
+			judged++
+		}
+		if v.State == verdict.Warn {
+			warn = append(warn, string(v.Name))
+		}
+	}
+	line := fmt.Sprintf("OK: no verdict of %d fails", judged)
+	if len(warn) > 0 {
+		return line + ", warned by " + strings.Join(warn, ", ")
+	}
+	return line
+}
 
 // text is a cell for people.
 func text(c any) string {

@@ -33,14 +33,10 @@ func Proof(r *proof.Result) *Document {
 	}
 	warnings(d, r.Warnings)
 	for _, s := range r.Steps {
-		mark := strings.ToUpper(s.State.String())
-		if s.Skipped {
-			mark = "SKIPPED"
-		}
 		v := verdict.Verdict{
-			Name:   verdict.Name(fmt.Sprintf("STEP %d %s", s.Step, s.Word)),
+			Name:   verdict.Name(fmt.Sprintf("step %d %s", s.Step, s.Word)),
 			State:  s.State,
-			Line:   fmt.Sprintf("step %d  %-10s  %s: %s", s.Step, mark, s.Title, s.Line),
+			Line:   s.Title + ": " + s.Line,
 			Causes: s.More,
 		}
 		for _, sub := range s.Verdicts {
@@ -51,6 +47,6 @@ func Proof(r *proof.Result) *Document {
 		}
 		d.Verdicts = append(d.Verdicts, v)
 	}
-	d.Verdicts = append(d.Verdicts, r.Overall)
+	d.Overall = &r.Overall
 	return d
 }

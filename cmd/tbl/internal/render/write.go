@@ -49,16 +49,43 @@ func writeText(w io.Writer, d *Document) error {
 			return fmt.Errorf("table %s: %w", bl.Table.Name, err)
 		}
 	}
-	for _, v := range d.Verdicts {
-		fmt.Fprintln(b, v.Line)
-		for _, c := range v.Causes {
-			fmt.Fprintln(b, "  - "+c)
+	if len(d.Verdicts) > 1 {
+		if err := verdictLines(b, d); err != nil {
+			return err
+		}
+	}
+	if o := d.Overall; o != nil {
+		fmt.Fprintln(b, o.Line)
+		if len(d.Verdicts) == 1 {
+			causes(b, *o, "  ")
 		}
 	}
 	for _, l := range d.Closing {
 		fmt.Fprintln(b, l)
 	}
 	return b.Flush()
+}
+
+// verdictLines lists several verdicts, indented, so that the overall line is
+// the only one that begins with its word.
+func verdictLines(w io.Writer, d *Document) error {
+	var width int
+	for _, v := range d.Verdicts {
+		width = max(width, len(v.Name))
+	}
+	for _, v := range d.Verdicts {
+		if _, err := fmt.Fprintf(w, "  %-*s  %-10s  %s\n", width, v.Name, v.State, v.Line); err != nil {
+			return err
+		}
+		causes(w, v, "      ")
+	}
+	return nil
+}
+
+func causes(w io.Writer, v verdict.Verdict, indent string) {
+	for _, c := range v.Causes {
+		fmt.Fprintln(w, indent+"- "+c)
+	}
 }
 
 // textTable writes a borderless table with three spaces between the columns.
@@ -179,6 +206,9 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		for _, c := range v.Causes {
 			fmt.Fprintf(b, "  - %s\n", esc.Replace(c))
 		}
+	}
+	if d.Overall != nil {
+		fmt.Fprintf(b, "\n**%s**\n", esc.Replace(d.Overall.Line))
 	}
 	for _, l := range d.Closing {
 		fmt.Fprintf(b, "\n%s\n", l)

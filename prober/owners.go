@@ -2,6 +2,7 @@ package prober
 
 import (
 	"fmt"
+	"strings"
 
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
@@ -41,6 +42,7 @@ func (r *probing) result() *ProbeResult {
 			counts = append(counts, verdict.CoreCount{Core: c.Core, Count: int64(c.Names)})
 		}
 		if spread := verdict.JudgeUniformity(counts, nil); spread.State != verdict.NotJudged {
+			spread.Line, spread.Causes = strings.ReplaceAll(spread.Line, "requests", "names"), nil
 			res.Spread = &spread
 		}
 	}

@@ -72,9 +72,8 @@ type ProbeResult struct {
 	Hits []CoreHits `json:"hits"`
 	// Owned is the number of names found to be owned by each known core.
 	Owned []CoreOwned `json:"owned"`
-	// Spread tests whether the names are owned evenly (chi-square, as for
-	// requests); its Line speaks of requests where names are meant. Nil where
-	// there are too few names.
+	// Spread tests whether the names are owned evenly (chi-square). It is no
+	// verdict of the run. Nil where there are too few names.
 	Spread *verdict.UniformityReport `json:"names_spread,omitempty"`
 	// Removed is the number of the probe's own entries deleted at the end.
 	Removed int64 `json:"entries_removed"`

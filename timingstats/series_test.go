@@ -80,6 +80,7 @@ func TestSeriesSizeOfAnHour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d bytes", len(b))
 	if len(b) > 4_000_000 {
 		t.Errorf("%d bytes", len(b))
 	}

@@ -124,7 +124,7 @@ func many(t *testing.T, n int, slower float64, holds func(compare.Report) bool) 
 // Ten runs against ten of the same build on the model clock: no difference in
 // at least 970 of 1,000 trials (-compare.trials 1000).
 func TestModelSameBuild(t *testing.T) {
-	n := 20
+	n := 10
 	if *trials > 0 {
 		n = *trials
 	}
@@ -138,7 +138,7 @@ func TestModelSameBuild(t *testing.T) {
 // A slowdown of 5 % at 1.5 % of noise from run to run is found in at least 95 of
 // 100 trials.
 func TestModelSlowdown(t *testing.T) {
-	n := 20
+	n := 10
 	if *trials > 0 {
 		n = min(*trials, 100)
 	}

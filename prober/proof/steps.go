@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"tbl/loader"
 	"tbl/logparse"
@@ -229,8 +229,14 @@ func (r *run) load(ctx context.Context) (StepResult, error) {
 			return StepResult{}, fmt.Errorf("log: %w", err)
 		}
 	}
-	res, err := loader.Load(ctx, &counting{r.tgt, p}, loader.LoadConfig{Count: int64(n), Workers: r.cfg.Workers, Steer: r.cfg.Steer, MaxErrors: r.cfg.MaxErrors})
-	if err == nil {
+	loadCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := &counting{Target: r.tgt, p: p, cancel: cancel}
+	res, err := loader.Load(loadCtx, watched, loader.LoadConfig{Count: int64(n), Workers: r.cfg.Workers, Steer: r.cfg.Steer, MaxErrors: r.cfg.MaxErrors})
+	if gone := watched.gone.Load(); gone != nil {
+		err = fmt.Errorf("%w: %w", prober.ErrUnreachable, *gone)
+	}
+	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	if r.cfg.Log != nil {
@@ -455,19 +461,30 @@ func ownerLine(n prober.NameResult, user string) string {
 	return line
 }
 
-// counting passes requests on and counts them for the progress.
+// counting passes requests on and counts them for the progress. After so many
+// failures in a row that the target must be gone it ends the load.
 type counting struct {
 	target.Target
-	p *prober.Progress
+	p      *prober.Progress
+	cancel context.CancelFunc
+	inRow  atomic.Int64
+	gone   atomic.Pointer[error]
 }
+
+const goneAfter = 128
 
 func (c *counting) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
 	err := c.Target.Do(ctx, req, ans)
 	c.p.Sent.Add(1)
-	if err != nil {
-		c.p.Errors.Add(1)
+	if err == nil {
+		c.inRow.Store(0)
+		return nil
+	}
+	c.p.Errors.Add(1)
+	if target.ClassOf(err) != target.ClassCanceled && c.inRow.Add(1) == goneAfter {
+		why := err
+		c.gone.CompareAndSwap(nil, &why)
+		c.cancel()
 	}
 	return err
 }
-
-var _ io.Closer = (*counting)(nil)

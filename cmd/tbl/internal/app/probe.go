@@ -3,9 +3,11 @@ package app
 import (
 	"bufio"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -32,7 +34,10 @@ func (a *app) probeCommand() *cli.Command {
 			floatFlag("", "error", 1e-6, "model odds of a wrong owner below which a name is decided"),
 			stringFlag("", "threshold", "100", "clicks from which a write is remote, or auto"),
 			stringFlag("", "expect-owner", "", "core `K` that must own every name, or the run fails"),
-		}, targetFlags(), embeddedFlags(), outputFlags(), gateFlags()),
+			stringFlag("", "expect-file", "", "JSON `FILE` that maps names to the cores that must own them, or an earlier --export of probe"),
+			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
+			boolFlag("", "keep-entries", "leave the probe's own entries to expire (60 s) instead of deleting them"),
+		}, dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags()),
 		Action: a.probe,
 	}
 }
@@ -47,12 +52,19 @@ func (a *app) probe(c *cli.Context) error {
 	if err := atLeast(c, 0, "requests"); err != nil {
 		return err
 	}
-	if e := c.Float64("error"); !(e > 0 && e < 0.5) {
-		return usagef("--error %v: want odds between 0 and 0.5", e)
+	if err := oddsFlag(c); err != nil {
+		return err
 	}
 	cfg := prober.ProbeConfig{
 		Requests: c.Int("requests"), Exhaust: c.Bool("exhaust"), Workers: c.Int("workers"),
-		MaxError: c.Float64("error"), MaxErrors: maxErrors(c), Progress: new(prober.Progress),
+		MaxError: c.Float64("error"), MaxErrors: maxErrors(c), Steer: c.Bool("steer"), KeepEntries: c.Bool("keep-entries"),
+		Progress: new(prober.Progress),
+		OnPlan: func(p prober.ProbePlan) {
+			if !c.Bool("quiet") {
+				fmt.Fprintf(a.env.Stderr, "tbl: %d cores, %s names: about %s requests each, %s at most\n",
+					p.Cores, render.Int(int64(p.Names)), render.Int(int64(p.Expected)), render.Int(int64(p.Ceiling)))
+			}
+		},
 	}
 	var err error
 	if cfg.Threshold, cfg.AutoThreshold, err = threshold(c); err != nil {
@@ -77,6 +89,17 @@ func (a *app) probe(c *cli.Context) error {
 		expect = new(timingstats.CoreID)
 		if err := expect.UnmarshalText([]byte(s)); err != nil {
 			return usagef("--expect-owner: %w", err)
+		}
+	}
+	if path := c.String("expect-file"); path != "" {
+		if expect != nil {
+			return usagef("--expect-owner and --expect-file: want one of them")
+		}
+		if cfg.Expect, err = readExpectations(path); err != nil {
+			return err
+		}
+		if len(given(c, "name", "names-file", "discovered")) == 0 {
+			cfg.Names = slices.Sorted(maps.Keys(cfg.Expect))
 		}
 	}
 	return a.measure(c, needs{writes: "one probe entry (60 s) per core and name"}, func(ctx context.Context, p *plane) (*render.Document, error) {
@@ -104,6 +127,50 @@ func (a *app) probe(c *cli.Context) error {
 		}
 		return render.Probe(r), err
 	})
+}
+
+// oddsFlag checks --error.
+func oddsFlag(c *cli.Context) error {
+	if e := c.Float64("error"); !(e > 0 && e < 0.5) {
+		return usagef("--error %v: want odds between 0 and 0.5", e)
+	}
+	return nil
+}
+
+// readExpectations reads a map of names to cores, {"name": "3"} or
+// {"name": 3}, or an earlier result of probe.
+func readExpectations(path string) (map[string]timingstats.CoreID, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usagef("--expect-file: %w", err)
+	}
+	var earlier struct {
+		Names []prober.NameResult `json:"names"`
+	}
+	out := map[string]timingstats.CoreID{}
+	if json.Unmarshal(raw, &earlier) == nil && len(earlier.Names) > 0 {
+		for _, n := range earlier.Names {
+			if n.Owner != nil {
+				out[n.Name] = *n.Owner
+			}
+		}
+	} else {
+		var plain map[string]any
+		if err := json.Unmarshal(raw, &plain); err != nil {
+			return nil, usagef("--expect-file %s: want a JSON object of names and cores: %w", path, err)
+		}
+		for name, v := range plain {
+			var id timingstats.CoreID
+			if err := id.UnmarshalText([]byte(fmt.Sprint(v))); err != nil {
+				return nil, usagef("--expect-file %s: %q: %w", path, name, err)
+			}
+			out[name] = id
+		}
+	}
+	if len(out) == 0 {
+		return nil, usagef("--expect-file %s: no names with an owner in it", path)
+	}
+	return out, nil
 }
 
 // readNames reads one name per line.
@@ -154,15 +221,4 @@ func proberSnapshot(label string, p *prober.Progress) func() render.Snapshot {
 			Heard: p.Heard.Load(), Cores: p.Cores.Load(),
 		}
 	}
-}
-
-// configError turns a measuring package's refusal of its configuration into
-// a usage error.
-func configError(err error, sentinels ...error) error {
-	for _, s := range sentinels {
-		if errors.Is(err, s) {
-			return usagef("%w", err)
-		}
-	}
-	return err
 }

@@ -241,6 +241,15 @@ func TestDeadTarget(t *testing.T) {
 	}
 }
 
+// The samples that were logged before the target died are judged.
+func TestDeadTargetWithLog(t *testing.T) {
+	p, log := embedded(t, refplane.Config{Seed: 4, Clock: refplane.Model, LogSample: 10})
+	r, err := Run(t.Context(), &mortal{p, 1500}, Config{Count: 4000, Workers: 8, Log: log, LogSample: 10})
+	if err != nil || r.Overall.State != verdict.Incomplete || r.Steps[3].State != verdict.Pass || r.Load.Sent > 2000 {
+		t.Errorf("%v\n%s", err, report(r))
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	p, _ := embedded(t, refplane.Config{Seed: 4, Clock: refplane.Model})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -35,7 +35,7 @@ func (r *run) steps(ctx context.Context) error {
 	todo := []func(context.Context) (StepResult, error){r.names, r.reset, r.load, r.locality, r.owners}
 	for i, info := range Steps() {
 		wanted := r.cfg.runs(info.Step)
-		if r.gone != nil {
+		if r.gone != nil && (info.Step != StepLocality || r.samples == nil) { // the log's samples are there
 			r.add(StepResult{StepInfo: info, State: verdict.Incomplete, Skipped: true, Line: "not run: the target is gone"})
 			continue
 		}

@@ -1,0 +1,249 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"tbl/loader/session"
+	"tbl/target"
+	"tbl/target/httpserve"
+	"tbl/target/refplane"
+	"tbl/target/remote"
+)
+
+func plane(t testing.TB, cfg refplane.Config) *refplane.Plane {
+	t.Helper()
+	p, err := refplane.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func design(t *testing.T, r *session.Result, name session.Design) session.DesignResult {
+	t.Helper()
+	for _, d := range r.Designs {
+		if d.Design == name {
+			return d
+		}
+	}
+	t.Fatalf("no design %s in the result", name)
+	return session.DesignResult{}
+}
+
+func TestThreeDesigns(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 16, Seed: 1, Clock: refplane.Model})
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 2000, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, c := design(t, r, session.PerSession), design(t, r, session.Shared), design(t, r, session.Local)
+	if math.Abs(a.RemoteShare-0.9375) > 0.005 || a.TheoryShare != 0.9375 {
+		t.Errorf("per session: remote share %v", a.RemoteShare)
+	}
+	if c.RemoteShare != 0 || c.AffinityMisses != 0 {
+		t.Errorf("local: remote share %v, affinity misses %d", c.RemoteShare, c.AffinityMisses)
+	}
+	if b.HotCore == nil || b.ExecutedRatio != 16 {
+		t.Errorf("shared: hot core %v, ratio %v", b.HotCore, b.ExecutedRatio)
+	}
+	if r.Best != session.Local || len(r.Recommendation) < 5 {
+		t.Errorf("best %q: %+v", r.Best, r.Recommendation)
+	}
+	for _, d := range r.Designs {
+		if d.Failed != 0 || d.LeftAfterCleanup != 0 || d.OK != d.Operations {
+			t.Errorf("%s: %+v", d.Design, d)
+		}
+		if d.LeftAfterExpiry != d.Indefinite {
+			t.Errorf("%s: %d entries left after all timers, %d expected by the account", d.Design, d.LeftAfterExpiry, d.Indefinite)
+		}
+		if d.Entries <= 0 || d.Bytes <= 0 || d.EntriesRatio < 1 {
+			t.Errorf("%s: %d entries, %d bytes, ratio %v", d.Design, d.Entries, d.Bytes, d.EntriesRatio)
+		}
+	}
+	var ans target.Answer
+	if err := p.Do(t.Context(), &target.Request{Op: target.OpStats}, &ans); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range ans.Stats {
+		if s.Entries != 0 {
+			t.Errorf("core %d still holds %d entries", s.Core, s.Entries)
+		}
+	}
+	for _, a := range r.Recommendation {
+		t.Log(a.Table+":", a.Text)
+		if a.Table != session.TableOps && a.Table != session.TableCost && a.Table != session.TableMemory {
+			t.Errorf("advice from no table: %+v", a)
+		}
+	}
+}
+
+func TestRepeatable(t *testing.T) {
+	for _, zipf := range []bool{false, true} {
+		var out [2][]byte
+		for i := range out {
+			p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
+			r, err := session.Run(t.Context(), p, session.Config{Sessions: 300, Zipf: zipf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[i], err = json.Marshal(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(out[0], out[1]) {
+			t.Errorf("two runs differ:\n%s\n%s", out[0], out[1])
+		}
+	}
+}
+
+func TestWallClock(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 2})
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 300, Workers: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := design(t, r, session.Local)
+	if c.RemoteShare != 0 || c.RemoteBy != "owner" || c.LeftAfterExpiry != -1 {
+		t.Errorf("%+v", c)
+	}
+	var ans target.Answer
+	if err := p.Do(t.Context(), &target.Request{Op: target.OpStats}, &ans); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range ans.Stats {
+		if s.Entries != 0 {
+			t.Errorf("core %d still holds %d entries", s.Core, s.Entries)
+		}
+	}
+}
+
+// Where one client address reaches one core only there is no affinity to have.
+func TestNoAffinity(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 4, Seed: 3, Clock: refplane.Model, DAG: refplane.SrcIP})
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Designs) != 2 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "local left out") {
+		t.Errorf("%d designs, warnings %q", len(r.Designs), r.Warnings)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	p := plane(t, refplane.Config{Clock: refplane.Model})
+	for _, c := range []session.Config{
+		{Sessions: -1}, {Keys: -1}, {Think: -time.Second}, {Enumerate: 1.5}, {Workers: -1}, {Designs: []session.Design{"x"}},
+		{Arrivals: math.NaN()}, {Mix: session.Mix{Timeout: -1}}, {Timeout: -5},
+	} {
+		if _, err := session.Run(t.Context(), p, c); !errors.Is(err, session.ErrConfig) {
+			t.Errorf("%+v: error %v", c, err)
+		}
+	}
+}
+
+// Over HTTP, through the table endpoint.
+func TestRemote(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 4})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		httpserve.New(p, httpserve.Config{}).Serve(ctx, ln)
+	}()
+	defer func() { cancel(); <-done }()
+	c, err := remote.New(remote.Config{URL: "http://" + ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r, err := session.Run(t.Context(), c, session.Config{Sessions: 40, Keys: 4, Workers: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range r.Designs {
+		if d.Failed != 0 || d.RemoteBy != "owner" || d.LeftAfterCleanup != 0 {
+			t.Errorf("%s: %d failed %+v, remote by %s, left %d", d.Design, d.Failed, d.Errors, d.RemoteBy, d.LeftAfterCleanup)
+		}
+	}
+	if d := design(t, r, session.Local); d.RemoteShare > 0.01 {
+		t.Errorf("local: remote share %v, affinity misses %d", d.RemoteShare, d.AffinityMisses)
+	}
+	var ans target.Answer
+	if err := p.Do(t.Context(), &target.Request{Op: target.OpStats}, &ans); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range ans.Stats {
+		if s.Entries != 0 {
+			t.Errorf("core %d still holds %d entries", s.Core, s.Entries)
+		}
+	}
+}
+
+// A dataplane without the table endpoint says so at once.
+func TestUnsupported(t *testing.T) {
+	p := noTable{plane(t, refplane.Config{Clock: refplane.Model})}
+	_, err := session.Run(t.Context(), p, session.Config{Sessions: 1000})
+	if !errors.Is(err, session.ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+}
+
+type noTable struct{ *refplane.Plane }
+
+func (n noTable) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	if req.Op == target.OpTable {
+		return &target.Error{Class: target.ClassHTTP4xx, Completion: target.CompletionYes, Status: 404}
+	}
+	return n.Plane.Do(ctx, req, ans)
+}
+
+// Ctrl-C leaves nothing behind.
+func TestInterrupted(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 4, Seed: 1, Clock: refplane.Model})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := &stopper{Plane: p, after: 5000, cancel: cancel}
+	r, err := session.Run(ctx, s, session.Config{Sessions: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Partial || r.Best != "" || len(r.Designs) != 1 {
+		t.Errorf("partial %v, best %q, %d designs", r.Partial, r.Best, len(r.Designs))
+	}
+	var ans target.Answer
+	if err := p.Do(t.Context(), &target.Request{Op: target.OpStats}, &ans); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range ans.Stats {
+		if c.Entries != 0 {
+			t.Errorf("core %d still holds %d entries", c.Core, c.Entries)
+		}
+	}
+}
+
+// stopper cancels a run after so many requests.
+type stopper struct {
+	*refplane.Plane
+	after  int
+	cancel func()
+}
+
+func (s *stopper) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	if s.after--; s.after == 0 {
+		s.cancel()
+	}
+	return s.Plane.Do(ctx, req, ans)
+}

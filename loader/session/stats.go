@@ -1,0 +1,265 @@
+package session
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tbl/target"
+	"tbl/timingstats"
+)
+
+// opKind is a kind of operation.
+type opKind uint8
+
+const (
+	opSet opKind = iota
+	opLookup
+	opEnumerate
+	opDelete
+	opScan
+	numOps
+)
+
+var opNames = [numOps]string{opSet: "set", opLookup: "lookup", opEnumerate: "enumerate", opDelete: "delete", opScan: "scan"}
+
+// stats are what one worker saw; they are merged when all have ended.
+type stats struct {
+	lastCame  time.Duration // start of the last first visit
+	visits    int64
+	ops       int64
+	okOps     int64
+	remote    int64
+	byOwner   int64 // operations whose owner the dataplane named
+	misses    int64
+	elsewhere int64 // affinity misses
+	clicks    [numOps]timingstats.Recorder
+	latency   [numOps]timingstats.Recorder
+	errs      [target.NumClasses]int64
+	example   [target.NumClasses]string
+	accepted  map[timingstats.CoreID]int64
+	executed  map[timingstats.CoreID]int64
+}
+
+// record takes one operation in.
+func (s *stats) record(op opKind, home *home, ans *target.Answer, latency time.Duration, err error) {
+	s.ops++
+	if err != nil {
+		class := target.ClassOf(err)
+		if s.errs[class] == 0 {
+			s.example[class] = err.Error()
+		}
+		s.errs[class]++
+		return
+	}
+	s.okOps++
+	id := timingstats.CoreID{Slot: ans.Slot, Core: ans.Core}
+	if s.accepted == nil {
+		s.accepted, s.executed = map[timingstats.CoreID]int64{}, map[timingstats.CoreID]int64{}
+	}
+	s.accepted[id]++
+	switch {
+	case ans.OwnerKnown:
+		s.byOwner++
+		s.executed[timingstats.CoreID{Slot: ans.Slot, Core: ans.Owner}]++
+		if ans.Owner != ans.Core {
+			s.remote++
+		}
+	case !ans.Local:
+		s.remote++
+	}
+	if home != nil && home.id != id {
+		s.elsewhere++
+	}
+	if op == opLookup && len(ans.Result) == 0 {
+		s.misses++
+	}
+	s.clicks[op].Record(ans.Clicks)
+	s.latency[op].Record(int64(latency))
+}
+
+func (s *stats) merge(o *stats) {
+	s.lastCame = max(s.lastCame, o.lastCame)
+	s.visits += o.visits
+	s.ops += o.ops
+	s.okOps += o.okOps
+	s.remote += o.remote
+	s.byOwner += o.byOwner
+	s.misses += o.misses
+	s.elsewhere += o.elsewhere
+	for i := range numOps {
+		s.clicks[i].Merge(&o.clicks[i])
+		s.latency[i].Merge(&o.latency[i])
+	}
+	for i, n := range o.errs {
+		if n > 0 && s.errs[i] == 0 {
+			s.example[i] = o.example[i]
+		}
+		s.errs[i] += n
+	}
+	if s.accepted == nil {
+		s.accepted, s.executed = map[timingstats.CoreID]int64{}, map[timingstats.CoreID]int64{}
+	}
+	for id, n := range o.accepted {
+		s.accepted[id] += n
+	}
+	for id, n := range o.executed {
+		s.executed[id] += n
+	}
+}
+
+func (s *stats) cost(op opKind) OpCost {
+	c := &s.clicks[op]
+	return OpCost{
+		Op: opNames[op], N: c.N(), MinClicks: c.Min(), P50Clicks: c.Percentile(50), AvgClicks: c.Mean(), TrimmedClicks: trimmed(c),
+		P95Clicks: c.Percentile(95), P99Clicks: c.Percentile(99), MaxClicks: c.Max(), Latency: s.latency[op].Latency(),
+	}
+}
+
+// kept is the share of samples, from the fastest on, that a trimmed mean is of.
+const kept = 0.98
+
+// trimmed is the mean of the fastest 98 % of the samples.
+func trimmed(r *timingstats.Recorder) float64 {
+	rest := int64(math.Ceil(kept * float64(r.N())))
+	n, sum := rest, 0.0
+	r.Each(func(low, high, count int64) {
+		count = min(count, rest)
+		rest -= count
+		sum += float64(count) * (float64(low) + float64(high)) / 2
+	})
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+// hotRatio is the max/mean from which a core is called hot.
+const hotRatio = 1.25
+
+// result writes the design's figures out.
+func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreStats, scan *stats) DesignResult {
+	var s stats
+	for _, w := range p.workers {
+		s.merge(&w.stats)
+	}
+	r := DesignResult{
+		Design: p.design, Title: p.design.Title(), Visits: s.visits, Operations: s.ops, OK: s.okOps, Failed: s.ops - s.okOps,
+		Errors: []ErrorCount{}, ElapsedNS: int64(elapsed), Remote: s.remote, RemoteBy: "clicks", Misses: s.misses,
+		AffinityMisses: s.elsewhere, Ops: []OpCost{}, Load: []CoreLoad{}, Scan: scan.cost(opScan),
+	}
+	for class, n := range s.errs {
+		if n > 0 {
+			r.Errors = append(r.Errors, ErrorCount{Class: target.Class(class), Count: n, Example: s.example[class]})
+		}
+	}
+	if elapsed > 0 {
+		r.OpsPerS = float64(s.okOps) / elapsed.Seconds()
+	}
+	if s.byOwner == s.okOps && s.okOps > 0 {
+		r.RemoteBy = "owner"
+	}
+	if p.design != Local && p.cores > 0 {
+		r.TheoryShare = float64(p.cores-1) / float64(p.cores)
+	}
+	var clicks float64
+	for op := range opScan {
+		if c := s.cost(op); c.N > 0 {
+			r.Ops = append(r.Ops, c)
+			clicks += c.TrimmedClicks * float64(c.N)
+		}
+	}
+	if s.okOps > 0 {
+		r.RemoteShare = float64(s.remote) / float64(s.okOps)
+	}
+	if s.visits > 0 {
+		r.ClicksPerVisit = clicks / float64(s.visits)
+	}
+	p.loadTable(&r, &s, before, after)
+	p.growth(&r, s.lastCame)
+	return r
+}
+
+// loadTable fills in what each core did and holds.
+func (p *play) loadTable(r *DesignResult, s *stats, before, after map[int]target.CoreStats) {
+	ids := map[timingstats.CoreID]bool{}
+	for id := range s.accepted {
+		ids[id] = true
+	}
+	for id := range s.executed {
+		ids[id] = true
+	}
+	for i := range p.cores {
+		if _, ok := after[i]; ok {
+			ids[timingstats.CoreID{Core: i}] = true
+		}
+	}
+	for id := range ids {
+		c := CoreLoad{Core: id, Accepted: s.accepted[id], Executed: -1, Entries: -1, Bytes: -1}
+		if r.RemoteBy == "owner" {
+			c.Executed = s.executed[id]
+		}
+		if now, ok := after[id.Core]; ok && id.Slot == 0 && before != nil {
+			c.Entries, c.Bytes = now.Entries-before[id.Core].Entries, now.Bytes-before[id.Core].Bytes
+			r.Entries += c.Entries
+			r.Bytes += c.Bytes
+		}
+		r.Load = append(r.Load, c)
+	}
+	slices.SortFunc(r.Load, func(a, b CoreLoad) int { return a.Core.Compare(b.Core) })
+	if r.Entries > 0 {
+		r.BytesPerEntry = float64(r.Bytes) / float64(r.Entries)
+	}
+	r.EntriesRatio = ratio(r.Load, func(c CoreLoad) int64 { return c.Entries })
+	r.BytesRatio = ratio(r.Load, func(c CoreLoad) int64 { return c.Bytes })
+	r.ExecutedRatio = ratio(r.Load, func(c CoreLoad) int64 { return c.Executed })
+	if r.ExecutedRatio > hotRatio {
+		hot := slices.MaxFunc(r.Load, func(a, b CoreLoad) int { return int(min(max(a.Executed-b.Executed, -1), 1)) })
+		r.HotCore = &hot.Core
+	}
+}
+
+// ratio is max/mean; 0 when it isn't known.
+func ratio(cores []CoreLoad, of func(CoreLoad) int64) float64 {
+	var sum, most int64
+	for _, c := range cores {
+		v := of(c)
+		if v < 0 {
+			return 0
+		}
+		sum, most = sum+v, max(most, v)
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(most) * float64(len(cores)) / float64(sum)
+}
+
+// growth is what the sessions that never leave leave behind for good, at the
+// rate at which sessions came.
+func (p *play) growth(r *DesignResult, lastCame time.Duration) {
+	perSession := int64(0)
+	for j := range p.cfg.Keys {
+		if p.plan.kindOf(j) == forever {
+			perSession++
+		}
+	}
+	stayed, came := int64(0), int64(0)
+	for i := range p.begun {
+		if p.begun[i] {
+			came++
+			if !p.gone[i] {
+				stayed++
+			}
+		}
+	}
+	r.Indefinite = perSession * stayed
+	if span := lastCame.Hours(); span > 0 && came > 1 {
+		r.GrowthEntriesPH = float64(r.Indefinite) / float64(came) * float64(came-1) / span
+		r.GrowthBytesPH = r.GrowthEntriesPH * r.BytesPerEntry
+	}
+	if r.AffinityMisses > 0 {
+		p.warnings = append(p.warnings, fmt.Sprintf("%s: %d operations were accepted by another core than their session's", p.design, r.AffinityMisses))
+	}
+}

@@ -76,8 +76,10 @@ type Remote struct {
 	opened   atomic.Int64
 	requests atomic.Int64
 	closed   atomic.Bool
-	idle     idlePool
-	fast     fastPath
+	// closedFirst counts the answers after which the server closed first.
+	closedFirst atomic.Int64
+	idle        idlePool
+	fast        fastPath
 }
 
 var _ target.Target = (*Remote)(nil)
@@ -144,6 +146,10 @@ func (r *Remote) Opened() int64 { return r.opened.Load() }
 // Requests is the number of calls of Do so far, whatever became of them.
 func (r *Remote) Requests() int64 { return r.requests.Load() }
 
+// ServerClosed is the number of answers after which the server closed first:
+// TIME_WAIT was then on its side.
+func (r *Remote) ServerClosed() int64 { return r.closedFirst.Load() }
+
 // FastPath says that requests take the fast path of this system.
 func (r *Remote) FastPath() bool { return r.fast.enabled() }
 
@@ -171,10 +177,16 @@ func (r *Remote) Do(ctx context.Context, req *target.Request, ans *target.Answer
 	if err := wire.Check(req); err != nil {
 		return &target.Error{Class: target.ClassClient, Completion: target.CompletionUnsent, Err: err}
 	}
+	var err error
 	if r.fast.takes(req) {
-		return r.fast.do(ctx, req, ans)
+		err = r.fast.do(ctx, req, ans)
+	} else {
+		err = r.portable(ctx, req, ans)
 	}
-	return r.portable(ctx, req, ans)
+	if ans.Timing.ServerClosed {
+		r.closedFirst.Add(1)
+	}
+	return err
 }
 
 // timeout is the time that req may take; not positive: no bound.

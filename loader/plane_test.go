@@ -89,14 +89,16 @@ func TestEmbedded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.OK != 20_000 || len(r.Cores) != 4 || verdict.Overall(r.Verdicts, false) != verdict.Pass {
+	if r.OK != 20_000 || len(r.Cores) != 4 || judged(r.Verdicts, verdict.Errors).State != verdict.Pass || judged(r.Verdicts, verdict.Coverage).State != verdict.Pass {
 		t.Errorf("%+v", r.Verdicts)
 	}
 	b, err := loader.Bulk(t.Context(), p, loader.BulkConfig{UUIDsPerPost: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Written != 64_000 || verdict.Overall(b.Verdicts, false) != verdict.Pass {
+	// Locality is judged on the model clock: how fast an own write is here
+	// depends on what else the machine does.
+	if b.Written != 64_000 || judged(b.Verdicts, verdict.Errors).State != verdict.Pass || judged(b.Verdicts, verdict.Coverage).State != verdict.Pass {
 		t.Errorf("%+v %+v", b.Verdicts, b.Warnings)
 	}
 }

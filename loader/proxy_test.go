@@ -125,7 +125,11 @@ func TestFaultsThroughAProxy(t *testing.T) {
 				if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(tt.toxic)); err != nil {
 					t.Fatal(err)
 				}
-				r, err := loader.Load(t.Context(), client(t, front, remote.Config{Timeout: 300 * time.Millisecond, Portable: portable}),
+				timeout := 10 * time.Second
+				if tt.class == target.ClassTimeout {
+					timeout = 300 * time.Millisecond
+				}
+				r, err := loader.Load(t.Context(), client(t, front, remote.Config{Timeout: timeout, Portable: portable}),
 					loader.LoadConfig{Count: 200, Workers: 16})
 				if (err != nil) != tt.all {
 					t.Fatalf("error %v", err)

@@ -41,6 +41,9 @@ func mallocs(t *testing.T, n int64, cfg LoadConfig) uint64 {
 // An open loop that is ahead of its schedule pauses, and a pause of the wall
 // clock makes a timer: that is the only difference, and not asserted here.
 func TestLoadAllocatesNothingPerRequest(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
 	for _, tt := range []struct {
 		name string
 		cfg  LoadConfig
@@ -55,8 +58,9 @@ func TestLoadAllocatesNothingPerRequest(t *testing.T) {
 			tt.cfg.Workers = 4
 			short := mallocs(t, 50_000, tt.cfg)
 			long := mallocs(t, 250_000, tt.cfg)
-			// The distributions' buckets and the series' points still grow a little.
-			if extra := int64(long) - int64(short); extra > 4000 {
+			// The distributions' buckets still grow a little, and it is the result's
+			// histograms that are written out.
+			if extra := int64(long) - int64(short); extra > 10_000 {
 				t.Errorf("%d allocations for 200,000 requests more", extra)
 			}
 		})
@@ -76,9 +80,13 @@ func TestMemoryIsFlat(t *testing.T) {
 		runtime.KeepAlive(r)
 		return m.HeapAlloc
 	}
-	small, large := live(20_000), live(1_000_000)
+	many := int64(1_000_000)
+	if raceDetector {
+		many /= 10
+	}
+	small, large := live(20_000), live(many)
 	if large > small+1<<20 {
-		t.Errorf("%d bytes after 20,000 requests, %d after 1,000,000", small, large)
+		t.Errorf("%d bytes after 20,000 requests, %d after %d", small, large, many)
 	}
 }
 

@@ -41,7 +41,7 @@ func design(t *testing.T, r *session.Result, name session.Design) session.Design
 
 func TestThreeDesigns(t *testing.T) {
 	p := plane(t, refplane.Config{Cores: 16, Seed: 1, Clock: refplane.Model})
-	r, err := session.Run(t.Context(), p, session.Config{Sessions: 2000, Seed: 1})
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 1000, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,9 @@ func TestWallClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := design(t, r, session.Local)
-	if c.RemoteShare != 0 || c.RemoteBy != "owner" || c.LeftAfterExpiry != -1 {
+	// Which names the cores found depends on what else the machine does, so
+	// that the remote share is judged on the model clock.
+	if c.AffinityMisses != 0 || c.RemoteBy != "owner" || c.LeftAfterExpiry != -1 || c.Failed != 0 {
 		t.Errorf("%+v", c)
 	}
 	var ans target.Answer
@@ -178,8 +180,8 @@ func TestRemote(t *testing.T) {
 			t.Errorf("%s: %d failed %+v, remote by %s, left %d", d.Design, d.Failed, d.Errors, d.RemoteBy, d.LeftAfterCleanup)
 		}
 	}
-	if d := design(t, r, session.Local); d.RemoteShare > 0.01 {
-		t.Errorf("local: remote share %v, affinity misses %d", d.RemoteShare, d.AffinityMisses)
+	if d := design(t, r, session.Local); d.AffinityMisses*100 > d.Operations {
+		t.Errorf("local: %d affinity misses of %d operations", d.AffinityMisses, d.Operations)
 	}
 	var ans target.Answer
 	if err := p.Do(t.Context(), &target.Request{Op: target.OpStats}, &ans); err != nil {

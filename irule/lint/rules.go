@@ -84,7 +84,7 @@ var rules = [...]Rule{
 		"expr {$a + $b}, if {$a > $b} {...}"},
 	{"eval-input", Error,
 		"What a client sent reaches eval, subst or an unbraced expression.",
-		"The client runs its own code on the machine: [exec ...], table delete, anything that a rule may do.",
+		"A client runs its own code in your rule: table delete, reject, a loop without end.",
 		"Call the command directly with the value as one word, or build it with [list cmd $value] and eval that list."},
 	{"string-compare", Warning,
 		"Strings are compared with == or !=.",

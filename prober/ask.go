@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"tbl/target"
 	"tbl/timingstats"
@@ -96,7 +94,8 @@ type WhoamiCore struct {
 	// Doubts are what is wrong with the name, one sentence each.
 	Doubts []string `json:"doubts,omitempty"`
 
-	ended int64
+	ended                int64
+	lookups, slowLookups int // timed look-ups of its own name
 }
 
 // Whoami asks every core for its subtable and its counters. It goes on until
@@ -154,118 +153,6 @@ func (c *WhoamiCore) before(name string) {
 	if !slices.Contains(c.Before, name) {
 		c.Before = append(c.Before, name)
 	}
-}
-
-// askOwners asks, where the dataplane has table commands and knows owners,
-// who owns each name: one look-up of a key that isn't there, which changes
-// nothing. These requests are no part of the account, since a dataplane
-// without that endpoint is as good as any.
-func (p *pool) askOwners(ctx context.Context, res *WhoamiResult) {
-	blades := make(map[int]bool)
-	for _, c := range res.Names {
-		blades[c.Core.Slot] = true
-	}
-	if len(blades) != 1 {
-		return // an owner's number alone doesn't identify a core
-	}
-	q := newPool(p.tgt, p.workers, nil)
-	ask := func(j *job, req *target.Request) {
-		req.Op, req.Table, req.Flags = target.OpTable, target.TableLookup, target.FlagNoTouch
-		req.Key = []byte("tbl_absent_key")
-		req.Subtable = append(req.Subtable, res.Names[j.name].Subtable...)
-	}
-	take := func(j *job, ans *target.Answer) {
-		if ans.OwnerKnown {
-			j.owner = ans.Owner
-		}
-	}
-	merge := func(j *job) {
-		if j.owner >= 0 {
-			res.Names[j.name].Owner = &timingstats.CoreID{Slot: j.core.Slot, Core: j.owner}
-		}
-	}
-	// One alone first: whether it is supported at all.
-	for i := range res.Names {
-		if res.Names[i].Subtable == "" {
-			continue
-		}
-		if !q.round(ctx, []job{{name: i}}, ask, take, merge) || q.ok == 0 && i >= 2 {
-			return
-		}
-	}
-}
-
-// numberedName splits a name at "tmm_<number>": the number, and whether
-// anything follows it.
-func numberedName(name string) (core int, more, ok bool) {
-	i := strings.LastIndex(name, "tmm_")
-	if i < 0 {
-		return 0, false, false
-	}
-	digits := name[i+len("tmm_"):]
-	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		end = len(digits)
-	}
-	core, err := strconv.Atoi(digits[:end])
-	return core, end < len(digits), err == nil
-}
-
-// checkNames fills in the doubts.
-func (r *WhoamiResult) checkNames() {
-	same := make(map[string][]string)
-	for _, c := range r.Names {
-		if c.Subtable != "" {
-			same[c.Subtable] = append(same[c.Subtable], c.Core.String())
-		}
-	}
-	for i := range r.Names {
-		c := &r.Names[i]
-		doubt := func(format string, args ...any) { c.Doubts = append(c.Doubts, fmt.Sprintf(format, args...)) }
-		if c.Subtable == "" {
-			doubt("core %s gave no name: its discovery failed", c.Core)
-			continue
-		}
-		if cores := same[c.Subtable]; len(cores) > 1 {
-			doubt("cores %s use one name, %q: at most one of them can own it", strings.Join(cores, " and "), c.Subtable)
-		}
-		if n, more, ok := numberedName(c.Subtable); ok {
-			if n != c.Core.Core {
-				doubt("the name %q carries the number %d, but is core %s's", c.Subtable, n, c.Core)
-			}
-			if c.Built = !more; c.Built {
-				doubt("the name %q was built, not found: nothing has shown that core %s owns it", c.Subtable, c.Core)
-			}
-		}
-		if c.Owner != nil && *c.Owner != c.Core {
-			doubt("core %s writes into %q, which core %s owns: its discovery failed or never was", c.Core, c.Subtable, c.Owner)
-		}
-		if len(c.Before) > 0 {
-			doubt("core %s changed its name from %q to %q meanwhile: a restart or a reload", c.Core, c.Before[len(c.Before)-1], c.Subtable)
-		}
-	}
-	for _, c := range r.Names {
-		r.Warnings = append(r.Warnings, c.Doubts...)
-	}
-	slices.Sort(r.Warnings)
-	r.Warnings = slices.Compact(r.Warnings)
-}
-
-// Renamed lists, one sentence each, the cores whose names differ between two
-// calls: a restart or a reload lay between, and the entries under the earlier
-// names are out of reach.
-func Renamed(before, after *WhoamiResult) []string {
-	var out []string
-	old := make(map[timingstats.CoreID]string)
-	for _, c := range before.Names {
-		old[c.Core] = c.Subtable
-	}
-	for _, c := range after.Names {
-		if o, ok := old[c.Core]; ok && o != c.Subtable {
-			out = append(out, fmt.Sprintf("core %s had the name %q and now has %q: a restart or a reload lay between", c.Core, o, c.Subtable))
-		}
-	}
-	return out
 }
 
 // DumpResult is the answer of Dump.

@@ -187,6 +187,10 @@ func (f *fake) doTable(req *target.Request, ans *target.Answer) {
 		}
 		ans.Result = append(ans.Result, n...)
 	case req.Table == target.TableLookup:
+		ans.Clicks = f.other()
+		if f.owner(string(req.Subtable)) == ans.Core {
+			ans.Clicks = f.own()
+		}
 		ans.Result = append(ans.Result, t[string(req.Key)]...)
 	}
 }

@@ -75,34 +75,6 @@ func (p *pool) uniformity() verdict.Verdict {
 	return verdict.JudgeUniformity(counts, p.missing()).Verdict
 }
 
-// namesVerdict judges the names by their doubts.
-func (r *WhoamiResult) namesVerdict() verdict.Verdict {
-	v := verdict.Verdict{Name: verdict.Ownership, State: verdict.Pass}
-	bad, odd := 0, 0
-	same := make(map[string]bool)
-	for _, c := range r.Names {
-		switch {
-		case c.Subtable == "" || same[c.Subtable] || c.Owner != nil && *c.Owner != c.Core:
-			bad++
-		case len(c.Doubts) > 0:
-			odd++
-		}
-		same[c.Subtable] = true
-	}
-	v.Figures = map[string]float64{"names": float64(len(r.Names)), "wrong": float64(bad), "doubtful": float64(odd)}
-	switch {
-	case bad > 0:
-		v.State, v.Line = verdict.Fail, fmt.Sprintf("WRONG NAMES: %d of %d cores have no name that they own by themselves", bad, len(r.Names))
-	case len(r.Missing) > 0 || len(r.Names) == 0:
-		v.State, v.Line = verdict.NotJudged, "not judged: a core is unreached"
-	case odd > 0:
-		v.State, v.Line = verdict.Warn, fmt.Sprintf("DOUBTFUL NAMES: %d of %d cores", odd, len(r.Names))
-	default:
-		v.Line = fmt.Sprintf("OK: %d cores, %d names, all different", len(r.Names), len(same))
-	}
-	return v
-}
-
 // Cores is "core 2", "cores 1 and 3", or "cores 0, 1, 2 and 5 more".
 func Cores(list []timingstats.CoreID) string {
 	const most = 8

@@ -53,7 +53,7 @@ type ClockKind uint8
 // The clocks.
 const (
 	Wall  ClockKind = iota // real threads, real time
-	Model                  // single-threaded simulation in virtual time
+	Model                  // single-threaded simulation in virtual time; 1 % of the timings carry noise unless the fault jitter says otherwise
 )
 
 // DAGKind says what the disaggregator hashes to pick the accepting core.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tbl/target"
+	"tbl/target/refplane/table"
 )
 
 // core is one core: its storage, its own subtable's name and its counters.
@@ -15,7 +16,7 @@ import (
 type core struct {
 	p     *Plane
 	id    int
-	store store
+	store table.Store
 	rng   rng
 	now   uint32 // unix seconds, renewed with every request
 	box   mailbox
@@ -29,11 +30,10 @@ type core struct {
 	local, remote int64 // writes into own storage and into others'
 	conns         int64
 
-	cmd   command // of the request under way
-	dry   command // and its dry run
-	key   []byte  // of a probe
-	line  []byte  // log lines being made
-	spent float64 // model clock: clicks that the request has cost so far
+	cmd   table.Command // of the request under way
+	key   []byte        // of a probe
+	line  []byte        // log lines being made
+	spent float64       // model clock: clicks that the request has cost so far
 	debt  time.Duration
 	busy  int64 // model clock: when the core is free again, ns
 }
@@ -44,6 +44,9 @@ const (
 	probeTimeout = 60   // s, for OpProbe
 	findTimeout  = 5    // s, for discovery
 )
+
+// verbStats appends a core's counters to Ans.Stats.
+const verbStats = table.NumVerbs
 
 var one = []byte("1")
 
@@ -89,10 +92,10 @@ func (c *core) answer(req *target.Request, ans *target.Answer) error {
 			return bad("key is empty")
 		}
 		c.ready()
-		*cmd = command{verb: verb(target.TableSet), sub: c.name, key: req.Key, value: req.Value, timeout: loadTimeout}
+		*cmd = table.Command{Verb: table.Verb(target.TableSet), Sub: c.name, Key: req.Key, Value: req.Value, Timeout: loadTimeout}
 		c.write(cmd, false)
 		if p.enumerate {
-			*cmd = command{verb: verbWalk, sub: c.name}
+			*cmd = table.Command{Verb: table.Walk, Sub: c.name}
 			c.apply(cmd)
 		}
 		ans.Subtable = append(ans.Subtable, c.name...)
@@ -108,9 +111,9 @@ func (c *core) answer(req *target.Request, ans *target.Answer) error {
 		c.bulk(req.Body, ans)
 	case target.OpDump:
 		c.ready()
-		*cmd = command{verb: verbDump, sub: c.name, ans: ans}
+		*cmd = table.Command{Verb: table.Dump, Sub: c.name, Ans: ans}
 		c.apply(cmd)
-		ans.Count = cmd.n
+		ans.Count = cmd.N
 	case target.OpProbe:
 		c.probe(req, ans)
 	case target.OpReset:
@@ -118,17 +121,13 @@ func (c *core) answer(req *target.Request, ans *target.Answer) error {
 			c.forget()
 		}
 		c.ready()
-		*cmd = command{verb: verb(target.TableDeleteAll), sub: c.name}
-		c.apply(cmd)
-		ans.Deleted = cmd.n
+		ans.Deleted = c.clear(c.name)
 		c.writes, c.entries = 0, 0
 	case target.OpResetName:
 		if len(req.Subtable) == 0 {
 			return bad("subtable is empty")
 		}
-		*cmd = command{verb: verb(target.TableDeleteAll), sub: req.Subtable}
-		c.apply(cmd)
-		ans.Deleted = cmd.n
+		ans.Deleted = c.clear(req.Subtable)
 		if bytes.Equal(req.Subtable, c.name) {
 			c.entries = 0
 		}
@@ -138,14 +137,14 @@ func (c *core) answer(req *target.Request, ans *target.Answer) error {
 		if len(req.Subtable) == 0 || len(req.Key) == 0 {
 			return bad("subtable or key is empty")
 		}
-		*cmd = command{verb: verbMeta, sub: req.Subtable, key: req.Key, ans: ans}
+		*cmd = table.Command{Verb: table.Meta, Sub: req.Subtable, Key: req.Key, Ans: ans}
 		c.apply(cmd)
 	case target.OpNames:
-		*cmd = command{verb: verbNames, ans: ans}
+		*cmd = table.Command{Verb: table.Names, Ans: ans}
 		c.applyAt(c.id, cmd)
 	case target.OpStats:
 		for k := range p.cores {
-			*cmd = command{verb: verbStats, ans: ans}
+			*cmd = table.Command{Verb: verbStats, Ans: ans}
 			c.applyAt(k, cmd)
 		}
 	case target.OpReload:
@@ -157,16 +156,16 @@ func (c *core) answer(req *target.Request, ans *target.Answer) error {
 }
 
 // execHere carries out a command on this core's storage.
-func (c *core) execHere(cmd *command, now uint32) {
-	if cmd.verb == verbStats {
+func (c *core) execHere(cmd *table.Command, now uint32) {
+	if cmd.Verb == verbStats {
 		st := &c.store
-		cmd.ans.Stats = append(cmd.ans.Stats, target.CoreStats{
-			Core: c.id, Subtables: st.subtables(), Entries: st.entries(), Bytes: st.bytes,
-			WritesLocal: c.local, WritesRemote: c.remote, Expired: st.expired, Connections: c.conns,
+		cmd.Ans.Stats = append(cmd.Ans.Stats, target.CoreStats{
+			Core: c.id, Subtables: st.Subtables(), Entries: st.Entries(), Bytes: st.Bytes(),
+			WritesLocal: c.local, WritesRemote: c.remote, Expired: st.Expired(), Connections: c.conns,
 		})
 		return
 	}
-	c.store.exec(cmd, now)
+	c.store.Exec(cmd, now)
 }
 
 // route is the owner of a subtable.
@@ -178,9 +177,9 @@ func (c *core) route(sub []byte) int {
 }
 
 // apply carries out cmd where its subtable lives.
-func (c *core) apply(cmd *command) { c.applyAt(c.route(cmd.sub), cmd) }
+func (c *core) apply(cmd *table.Command) { c.applyAt(c.route(cmd.Sub), cmd) }
 
-func (c *core) applyAt(owner int, cmd *command) {
+func (c *core) applyAt(owner int, cmd *table.Command) {
 	switch {
 	case c.p.model != nil:
 		c.p.model.apply(c, owner, cmd)
@@ -190,7 +189,7 @@ func (c *core) applyAt(owner int, cmd *command) {
 		c.handOff(c.p.cores[owner], cmd)
 	}
 	switch {
-	case !cmd.writes():
+	case !cmd.Writes():
 	case owner == c.id:
 		c.local++
 	default:
@@ -202,8 +201,8 @@ func (c *core) applyAt(owner int, cmd *command) {
 // reaching the owner and doing the work: where that is this core, the work is
 // gone through once before, so that a core which its own thread's sleep left
 // with cold caches is not taken for a distant one.
-func (c *core) timed(cmd *command) int64 {
-	owner := c.route(cmd.sub)
+func (c *core) timed(cmd *table.Command) int64 {
+	owner := c.route(cmd.Sub)
 	var clicks int64
 	if c.p.model != nil {
 		before := c.spent
@@ -223,37 +222,26 @@ func (c *core) timed(cmd *command) int64 {
 	return clicks
 }
 
-// warm runs through what cmd is about to do: a write of a new key is done and
-// undone, so that the real one finds its code and every line of its data in
-// the caches.
-func (c *core) warm(cmd *command) {
-	st := &c.store
-	sub := st.subtable(cmd.sub)
-	if sub != 0 && st.lookup(sub, cmd.key, st.keyTag(sub, cmd.key)) != 0 {
-		return
-	}
-	if cmd.verb == verb(target.TableSet) && cmd.flags == 0 {
-		for range 2 {
-			c.dry = *cmd
-			start := c.p.elapsed()
-			c.execHere(&c.dry, c.now)
-			c.p.clicks(c.p.elapsed() - start)
-			sub = st.subtable(cmd.sub)
-			st.remove(st.lookup(sub, cmd.key, st.keyTag(sub, cmd.key)))
-		}
+// warm runs through what cmd is about to do, so that the real one finds its
+// code and every line of its data in the caches.
+func (c *core) warm(cmd *table.Command) {
+	for range 2 {
+		start := c.p.elapsed()
+		c.store.Rehearse(cmd, c.now)
+		c.p.clicks(c.p.elapsed() - start)
 	}
 }
 
 // write is one load: counted, and timed and logged when its turn has come.
-func (c *core) write(cmd *command, unique bool) {
+func (c *core) write(cmd *table.Command, unique bool) {
 	c.writes++
 	if every := int64(c.p.cfg.LogSample); every > 0 && c.writes%every == 0 {
 		clicks := c.timed(cmd)
-		c.logSample(cmd.key, clicks, unique)
+		c.logSample(cmd.Key, clicks, unique)
 	} else {
 		c.apply(cmd)
 	}
-	if cmd.created {
+	if cmd.Created {
 		c.entries++
 	}
 }
@@ -261,10 +249,10 @@ func (c *core) write(cmd *command, unique bool) {
 // bulk writes every line of body.
 func (c *core) bulk(body []byte, ans *target.Answer) {
 	cmd := &c.cmd
-	*cmd = command{verb: verb(target.TableSet), sub: c.name, value: one, timeout: loadTimeout}
+	*cmd = table.Command{Verb: table.Verb(target.TableSet), Sub: c.name, Value: one, Timeout: loadTimeout}
 	wall := c.p.model == nil
 	if line, _, _ := bytes.Cut(body, []byte{'\n'}); wall && len(line) > 0 && c.nameHome == c.id {
-		cmd.key = line
+		cmd.Key = line
 		c.warm(cmd)
 	}
 	before, start := c.spent, c.p.elapsed()
@@ -282,7 +270,7 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 		if len(line) == 0 {
 			continue
 		}
-		cmd.key = line
+		cmd.Key = line
 		c.write(cmd, true)
 		if n++; n%64 == 0 && wall {
 			c.between()
@@ -304,6 +292,19 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 	}
 }
 
+// clear deletes a subtable, in steps between which others get their turn.
+func (c *core) clear(name []byte) (deleted int64) {
+	for more := true; more; more = c.cmd.Found {
+		c.cmd = table.Command{Verb: table.Clear, Sub: name}
+		c.apply(&c.cmd)
+		deleted += c.cmd.N
+		if c.p.model == nil {
+			c.between()
+		}
+	}
+	return deleted
+}
+
 // probe is one timed write into a named subtable.
 func (c *core) probe(req *target.Request, ans *target.Answer) {
 	name := req.Subtable
@@ -311,15 +312,15 @@ func (c *core) probe(req *target.Request, ans *target.Answer) {
 		name = []byte("uuid_01")
 	}
 	c.key = strconv.AppendInt(append(c.key[:0], "probe_"...), int64(c.id), 10)
-	c.cmd = command{
-		verb: verb(target.TableSet), sub: name, key: c.key,
-		value: c.key[len("probe_"):], timeout: probeTimeout,
+	c.cmd = table.Command{
+		Verb: table.Verb(target.TableSet), Sub: name, Key: c.key,
+		Value: c.key[len("probe_"):], Timeout: probeTimeout,
 	}
 	clicks := c.timed(&c.cmd)
 	ans.Subtable = append(ans.Subtable, name...)
-	ans.Clicks, ans.Entries = clicks, c.cmd.n
+	ans.Clicks, ans.Entries = clicks, c.cmd.N
 	ans.Local = clicks < c.p.cfg.Threshold
-	c.logProbe(name, clicks, c.cmd.n, ans.Local)
+	c.logProbe(name, clicks, c.cmd.N, ans.Local)
 }
 
 // table is one timed command of the table.
@@ -327,7 +328,7 @@ func (c *core) table(req *target.Request, ans *target.Answer) error {
 	keyless := req.Table == target.TableDeleteAll || req.Table == target.TableKeys
 	switch {
 	case req.Table > target.TableLifetime:
-		return errVerb
+		return bad("unknown table command")
 	case len(req.Subtable) == 0:
 		return bad("subtable is empty")
 	case len(req.Key) == 0 && !keyless:
@@ -336,14 +337,14 @@ func (c *core) table(req *target.Request, ans *target.Answer) error {
 		return bad("negative timer")
 	}
 	cmd := &c.cmd
-	*cmd = command{
-		verb: verb(req.Table), flags: req.Flags, sub: req.Subtable, key: req.Key, value: req.Value,
-		timeout: req.Timeout, lifetime: req.Lifetime, ans: ans,
+	*cmd = table.Command{
+		Verb: table.Verb(req.Table), Flags: req.Flags, Sub: req.Subtable, Key: req.Key, Value: req.Value,
+		Timeout: req.Timeout, Lifetime: req.Lifetime, Ans: ans,
 	}
 	ans.Clicks = c.timed(cmd)
 	ans.Local = ans.Clicks < c.p.cfg.Threshold
 	ans.OwnerKnown, ans.Owner = true, c.p.OwnerOf(req.Subtable)
-	return cmd.err
+	return cmd.Err
 }
 
 // forget is what a reload does to one core: the name and the counters go,
@@ -394,14 +395,14 @@ func (c *core) discover() {
 		own := true
 		var first int64
 		for round := 0; round < 3 && own; round++ {
-			c.cmd = command{verb: verb(target.TableSet), sub: name, key: key, value: one, timeout: findTimeout}
+			c.cmd = table.Command{Verb: table.Verb(target.TableSet), Sub: name, Key: key, Value: one, Timeout: findTimeout}
 			diff = c.timed(&c.cmd)
 			if round == 0 {
 				first = diff
 			}
 			own = diff < c.p.cfg.Threshold
 		}
-		c.cmd = command{verb: verb(target.TableDelete), sub: name, key: key}
+		c.cmd = table.Command{Verb: table.Verb(target.TableDelete), Sub: name, Key: key}
 		c.apply(&c.cmd)
 		if own {
 			c.setName(name)

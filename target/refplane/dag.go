@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tbl/target"
+	"tbl/target/refplane/table"
 )
 
 // dag is the disaggregator: it picks the accepting core of a connection.
@@ -68,7 +69,7 @@ func (d *dag) core(c target.Conn) int {
 		a := c.Dst.Addr().Unmap().As16()
 		n += copy(b[n:], a[:])
 	}
-	h := hash64(d.seed, b[:n])
+	h := table.Hash(d.seed, b[:n])
 	if d.ramp == nil {
 		return int(h % d.cores)
 	}

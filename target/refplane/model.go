@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tbl/target"
+	"tbl/target/refplane/table"
 )
 
 // model is the simulated clock and what things cost on it: one timeline for
@@ -135,7 +136,7 @@ func (m *model) advance(at int64) {
 	if s := m.unix(); s != m.second {
 		m.second = s
 		for _, c := range m.p.cores {
-			c.store.expire(s, math.MaxInt)
+			c.store.Expire(s, math.MaxInt)
 		}
 	}
 }
@@ -215,23 +216,23 @@ func (m *model) do(ctx context.Context, req *target.Request, ans *target.Answer)
 func (m *model) vary(ns int64) int64 { return ns*4/5 + int64(m.rng.below(uint64(ns*2/5))) }
 
 // apply carries out cmd at its owner and adds up what it costs core c.
-func (m *model) apply(c *core, owner int, cmd *command) {
+func (m *model) apply(c *core, owner int, cmd *table.Command) {
 	o := m.p.cores[owner]
-	if cmd.verb == verbWalk {
-		cmd.n = o.store.size(o.store.subtable(cmd.sub)) // charged for, but not walked: simulations are long
+	if cmd.Verb == table.Walk {
+		cmd.N = o.store.Size(cmd.Sub) // charged for, but not walked: simulations are long
 	} else {
 		o.execHere(cmd, c.now)
 	}
 	cost := ownClicks(c.rng.float())
-	switch cmd.verb {
-	case verbWalk, verbDump, verb(target.TableKeys):
-		cost += walkClicks * float64(cmd.n)
-	case verb(target.TableDeleteAll):
-		cost += clearClicks * float64(cmd.n)
+	switch cmd.Verb {
+	case table.Walk, table.Dump, table.Verb(target.TableKeys):
+		cost += walkClicks * float64(cmd.N)
+	case table.Verb(target.TableDeleteAll), table.Clear:
+		cost += clearClicks * float64(cmd.N)
 	}
 	if o != c {
 		o.busy += int64(cost * float64(m.p.cfg.Click)) // it does the work between its own requests
-		cost += otherClicks(&c.rng, float64(cmd.n)) + float64(m.p.cfg.HandoffDelay)/float64(m.p.cfg.Click)
+		cost += otherClicks(&c.rng, float64(cmd.N)) + float64(m.p.cfg.HandoffDelay)/float64(m.p.cfg.Click)
 	}
 	c.spent += cost
 }

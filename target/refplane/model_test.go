@@ -227,3 +227,22 @@ func TestADayKeepsMemoryFlat(t *testing.T) {
 	}
 	runtime.KeepAlive(p)
 }
+
+// BenchmarkModelNew is what a short seeded simulation pays before its first
+// request.
+func BenchmarkModelNew(b *testing.B) {
+	for _, cores := range []int{4, 64} {
+		b.Run(fmt.Sprintf("cores=%d", cores), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				p, err := New(Config{Cores: cores, Clock: Model, Seed: uint64(i + 1)})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := p.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

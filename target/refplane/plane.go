@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"tbl/target"
+	"tbl/target/refplane/table"
 )
 
 // Plane is a dataplane in this process. All methods are safe for concurrent
@@ -100,7 +101,7 @@ func New(cfg Config) (*Plane, error) {
 	now := p.unix()
 	for i := range cfg.Cores {
 		c := &core{p: p, id: i, now: now, rng: rng{mix(cfg.Seed ^ 3 + uint64(i)*k1)}}
-		c.store.init(mix(cfg.Seed^4), now)
+		c.store.Init(mix(cfg.Seed^4), now)
 		c.box.wake = make(chan struct{}, 1)
 		p.cores = append(p.cores, c)
 	}
@@ -243,7 +244,7 @@ func (p *Plane) Close() error {
 // for reports about names that were built, not found: measuring code must
 // learn owners by asking.
 func (p *Plane) OwnerOf(name []byte) int {
-	return int(hash64(p.ownerSeed, name) % uint64(p.cfg.Cores))
+	return int(table.Hash(p.ownerSeed, name) % uint64(p.cfg.Cores))
 }
 
 // CoreOf is the core that accepts the connection, its unset parts filled with

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tbl/target"
+	"tbl/target/refplane/table"
 )
 
 // mailbox is how others reach a core's thread: clients with requests, other
@@ -47,7 +48,7 @@ const (
 type order struct {
 	next *order
 	from *core
-	cmd  *command
+	cmd  *table.Command
 	done atomic.Bool
 }
 
@@ -138,10 +139,10 @@ func (c *core) run() {
 			c.now = c.p.unix()
 			behind = true
 		}
-		if behind || uint64(c.now) >= c.store.wheel.cur {
-			behind = !c.store.expire(c.now, sweepStep)
+		if behind || c.store.Behind(c.now) {
+			behind = !c.store.Expire(c.now, sweepStep)
 		}
-		if t := c.store.wheel.count > 0; t != b.timers.Load() {
+		if t := c.store.Timed(); t != b.timers.Load() {
 			b.timers.Store(t)
 		}
 		if cl == nil && !behind {
@@ -171,6 +172,7 @@ func (c *core) nextCall() *call {
 		if cl.state.CompareAndSwap(callWaiting, callServed) {
 			return cl
 		}
+		cl.req, cl.ans = nil, nil
 		c.p.pool.Put(cl)
 	}
 }
@@ -203,12 +205,12 @@ func (c *core) between() {
 	c.serveOrders()
 	if now := c.p.unix(); now != c.now {
 		c.now = now
-		c.store.expire(now, sweepStep)
+		c.store.Expire(now, sweepStep)
 	}
 }
 
 // handOff sends cmd to its owner and waits, serving orders meanwhile.
-func (c *core) handOff(owner *core, cmd *command) {
+func (c *core) handOff(owner *core, cmd *table.Command) {
 	b := &c.box
 	o := &b.mine
 	o.cmd = cmd

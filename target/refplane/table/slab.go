@@ -1,4 +1,4 @@
-package refplane
+package table
 
 import "math/bits"
 

@@ -1,4 +1,4 @@
-package refplane
+package table
 
 import (
 	"fmt"
@@ -8,10 +8,14 @@ import (
 	"tbl/target"
 )
 
+var one = []byte("1")
+
+const loadTimeout = 3600 // s, as the endpoint's
+
 // putKey fills k with a 36-byte key, the shape of a UUID, for number i.
 func putKey(k *[36]byte, i uint64) {
 	const hex = "0123456789abcdef"
-	a, b := mix(i), mix(^i)
+	a, b := fold(i^k1, k2), fold(^i^k2, k3)
 	for j := range 18 {
 		k[2*j] = hex[a&15]
 		k[2*j+1] = hex[b&15]
@@ -21,14 +25,14 @@ func putKey(k *[36]byte, i uint64) {
 }
 
 // filled is a store with n entries of 36-byte keys in one subtable.
-func filled(n int) *store {
-	st := new(store)
-	st.init(1, 1000)
+func filled(n int) *Store {
+	st := new(Store)
+	st.Init(1, 1000)
 	var k [36]byte
-	c := command{verb: verb(target.TableSet), sub: []byte("localdb_tmm_0_4711"), value: one, timeout: loadTimeout, key: k[:]}
+	c := Command{Verb: Verb(target.TableSet), Sub: []byte("localdb_tmm_0_4711"), Value: one, Timeout: loadTimeout, Key: k[:]}
 	for i := range n {
 		putKey(&k, uint64(i))
-		st.exec(&c, 1000)
+		st.Exec(&c, 1000)
 	}
 	return st
 }
@@ -44,20 +48,20 @@ func BenchmarkOwnWrite(b *testing.B) {
 			st := filled(n)
 			runtime.GC()
 			var k [36]byte
-			set := command{verb: verb(target.TableSet), sub: []byte("localdb_tmm_0_4711"), value: one, timeout: loadTimeout, key: k[:]}
-			del := command{verb: verb(target.TableDelete), sub: set.sub, key: k[:]}
+			set := Command{Verb: Verb(target.TableSet), Sub: []byte("localdb_tmm_0_4711"), Value: one, Timeout: loadTimeout, Key: k[:]}
+			del := Command{Verb: Verb(target.TableDelete), Sub: set.Sub, Key: k[:]}
 			next, first := uint64(n), uint64(0)
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N {
 				putKey(&k, next)
 				next++
-				st.exec(&set, 1000)
+				st.Exec(&set, 1000)
 				if next-first > uint64(n+n/10) {
 					b.StopTimer()
 					for ; next-first > uint64(n); first++ {
 						putKey(&k, first)
-						st.exec(&del, 1000)
+						st.Exec(&del, 1000)
 					}
 					b.StartTimer()
 				}

@@ -1,4 +1,4 @@
-package refplane
+package table
 
 import (
 	"runtime"
@@ -19,16 +19,19 @@ func threadCPU(tb testing.TB) time.Duration {
 
 // expireAll sweeps the store in the steps that a core takes, and returns the
 // longest one's processor time.
-func expireAll(tb testing.TB, st *store, now uint32) (longest time.Duration) {
+func expireAll(tb testing.TB, st *Store, now uint32) (longest time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for done := false; !done; {
 		start := threadCPU(tb)
-		done = st.expire(now, sweepStep)
+		done = st.Expire(now, sweepStep)
 		longest = max(longest, threadCPU(tb)-start)
 	}
 	return longest
 }
+
+// sweepStep is the number of records that a core takes at a time.
+const sweepStep = 256
 
 // TestExpiryGivesMemoryBack expires a million entries that all fall due at
 // once.
@@ -40,13 +43,13 @@ func TestExpiryGivesMemoryBack(t *testing.T) {
 	before := heapInuse()
 	st := filled(n)
 	grown := heapInuse() - before
-	for st.entries() > 0 { // filled at second 1000 with an idle timeout of 3600
+	for st.Entries() > 0 { // filled at second 1000 with an idle timeout of 3600
 		expireAll(t, st, 1000+loadTimeout)
 	}
 	left := heapInuse() - before
 	runtime.KeepAlive(st)
-	if st.expired != int64(n) || st.bytes != 0 || st.subtables() != 0 {
-		t.Errorf("expired %d of %d, %d bytes and %d subtables left", st.expired, n, st.bytes, st.subtables())
+	if st.expired != int64(n) || st.bytes != 0 || st.Subtables() != 0 {
+		t.Errorf("expired %d of %d, %d bytes and %d subtables left", st.expired, n, st.bytes, st.Subtables())
 	}
 	if float64(left) > 0.1*float64(grown) {
 		t.Errorf("the heap grew by %d and still holds %d of that: over 10 %%", grown, left)

@@ -1,4 +1,4 @@
-package refplane
+package table
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func given(s target.Seconds, def, present int64) int64 {
 	return int64(s)
 }
 
-// do is exec in plain words.
+// do is Exec in plain words.
 func (o *oracle) do(c *step, now int64) (result string, list []string, err error) {
 	o.sweep(now)
 	e := o.find(c.sub, c.key)
@@ -266,24 +266,24 @@ func randomStep(r *rand.Rand) step {
 
 // replay runs the steps on both and returns the first difference.
 func replay(steps []step, walkEvery int) error {
-	st := new(store)
+	st := new(Store)
 	now := int64(1_000_000)
-	st.init(7, uint32(now))
+	st.Init(7, uint32(now))
 	o := &oracle{subs: map[string][]*oracleEntry{}}
 	var ans target.Answer
 	for i := range steps {
 		s := &steps[i]
 		now += s.wait
 		if s.sweep > 0 {
-			st.expire(uint32(now), s.sweep)
+			st.Expire(uint32(now), s.sweep)
 		}
 		ans.Reset()
-		c := command{verb: verb(s.op), flags: s.flags, sub: []byte(s.sub), key: []byte(s.key), value: []byte(s.value),
-			timeout: s.timeout, lifetime: s.lifetime, ans: &ans}
-		st.exec(&c, uint32(now))
+		c := Command{Verb: Verb(s.op), Flags: s.flags, Sub: []byte(s.sub), Key: []byte(s.key), Value: []byte(s.value),
+			Timeout: s.timeout, Lifetime: s.lifetime, Ans: &ans}
+		st.Exec(&c, uint32(now))
 		result, list, err := o.do(s, now)
-		if err != c.err {
-			return fmt.Errorf("step %d %v: error %v, want %v", i, s, c.err, err)
+		if err != c.Err {
+			return fmt.Errorf("step %d %v: error %v, want %v", i, s, c.Err, err)
 		}
 		if err != nil {
 			continue
@@ -301,21 +301,21 @@ func replay(steps []step, walkEvery int) error {
 		}
 	}
 	now++ // what a shortened timer killed at once goes in the next second
-	for !st.expire(uint32(now), 10) {
+	for !st.Expire(uint32(now), 10) {
 	}
 	o.sweep(now)
 	n := 0
 	for _, es := range o.subs {
 		n += len(es)
 	}
-	if int(st.entries()) != n || int(st.subtables()) != len(o.subs) {
-		return fmt.Errorf("at the end %d entries in %d subtables, want %d in %d", st.entries(), st.subtables(), n, len(o.subs))
+	if int(st.Entries()) != n || int(st.Subtables()) != len(o.subs) {
+		return fmt.Errorf("at the end %d entries in %d subtables, want %d in %d", st.Entries(), st.Subtables(), n, len(o.subs))
 	}
 	for sub, es := range o.subs {
 		for _, e := range es {
 			ans.Reset()
-			c := command{verb: verbMeta, sub: []byte(sub), key: []byte(e.key), ans: &ans}
-			st.exec(&c, uint32(now))
+			c := Command{Verb: Meta, Sub: []byte(sub), Key: []byte(e.key), Ans: &ans}
+			st.Exec(&c, uint32(now))
 			m := ans.Meta
 			if !m.Found || m.Created != e.created || m.Touched != e.touched || int64(m.Timeout) != e.timeout || int64(m.Lifetime) != e.lifetime {
 				return fmt.Errorf("at the end %s/%s: meta %+v, want %+v", sub, e.key, m, *e)
@@ -326,7 +326,7 @@ func replay(steps []step, walkEvery int) error {
 }
 
 // walk looks at everything stored and compares it with the counters.
-func walk(st *store) error {
+func walk(st *Store) error {
 	var subs, entries, timed, bytesSum int
 	var err error
 	fail := func(format string, args ...any) bool {

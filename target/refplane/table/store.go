@@ -1,10 +1,21 @@
-package refplane
+// Package table is the storage of one core: subtables of entries with two
+// timers each, the commands on them, and their expiry.
+//
+// Nothing in it is a pointer per entry: records are numbered, heads and bytes
+// lie in chunks, and the index holds numbers. The garbage collector's work
+// does not grow with the number of entries, and memory follows it in both
+// directions, without a stall at any size.
+package table
 
-import "bytes"
+import (
+	"bytes"
 
-// store is one core's storage. Only that core's thread touches it, so it has
-// no locks.
-type store struct {
+	"tbl/target"
+)
+
+// Store is one core's storage. Only that core's thread touches it, so it has
+// no locks. Init makes it ready for use.
+type Store struct {
 	slab
 	wheel wheel
 	names index // subtables by name
@@ -16,7 +27,9 @@ type store struct {
 	expired int64 // entries that went because their time was over
 }
 
-func (st *store) init(seed uint64, now uint32) {
+// Init empties the store. The seed is that of its hashes; now is the present
+// unix second, as everywhere.
+func (st *Store) Init(seed uint64, now uint32) {
 	st.slab.init(sentinels)
 	st.names.init()
 	st.keys.init()
@@ -25,19 +38,50 @@ func (st *store) init(seed uint64, now uint32) {
 	st.wheelInit(now)
 }
 
-// entries and subtables count what is stored, entries that are past their
-// deadline and not yet swept included.
-func (st *store) entries() int64   { return int64(st.keys.count) }
-func (st *store) subtables() int64 { return int64(st.names.count) }
+// Entries is how many are stored, those past their deadline and not yet swept
+// included.
+func (st *Store) Entries() int64 { return int64(st.keys.count) }
 
-func (st *store) nameTag(name []byte) uint32 { return uint32(hash64(st.seed, name) >> 32) }
+// Subtables is how many subtables have entries.
+func (st *Store) Subtables() int64 { return int64(st.names.count) }
 
-func (st *store) keyTag(sub uint32, key []byte) uint32 {
-	return uint32(hash64(st.seed+uint64(sub)*k1, key) >> 32)
+// Bytes is the memory of all records in use: heads, keys and values as they
+// are stored, the subtables' included, the index not.
+func (st *Store) Bytes() int64 { return st.bytes }
+
+// Expired is how many entries have gone because their time was over.
+func (st *Store) Expired() int64 { return st.expired }
+
+// Timed says that there are entries that will expire.
+func (st *Store) Timed() bool { return st.wheel.count > 0 }
+
+// Behind says that Expire has something to work through at now.
+func (st *Store) Behind(now uint32) bool { return uint64(now) >= st.wheel.cur }
+
+// Size is how many entries a subtable has, by its counter; 0 for none.
+func (st *Store) Size(name []byte) int64 { return st.size(st.subtable(name)) }
+
+// Rehearse does a plain set of a new key and undoes it. Of other commands it
+// only looks up the key.
+func (st *Store) Rehearse(c *Command, now uint32) {
+	sub := st.subtable(c.Sub)
+	if sub != 0 && st.lookup(sub, c.Key, st.keyTag(sub, c.Key)) != 0 || c.Verb != Verb(target.TableSet) || c.Flags != 0 {
+		return
+	}
+	dry := Command{Verb: c.Verb, Sub: c.Sub, Key: c.Key, Value: c.Value, Timeout: c.Timeout, Lifetime: c.Lifetime}
+	st.Exec(&dry, now)
+	sub = st.subtable(c.Sub)
+	st.remove(st.lookup(sub, c.Key, st.keyTag(sub, c.Key)))
+}
+
+func (st *Store) nameTag(name []byte) uint32 { return uint32(Hash(st.seed, name) >> 32) }
+
+func (st *Store) keyTag(sub uint32, key []byte) uint32 {
+	return uint32(Hash(st.seed+uint64(sub)*k1, key) >> 32)
 }
 
 // subtable finds a subtable's record, 0 when there is none.
-func (st *store) subtable(name []byte) uint32 {
+func (st *Store) subtable(name []byte) uint32 {
 	if st.last != 0 && bytes.Equal(st.key(st.last), name) {
 		return st.last
 	}
@@ -60,7 +104,7 @@ func (st *store) subtable(name []byte) uint32 {
 
 // makeSubtable finds a subtable or makes it. An empty one must get an entry at
 // once: subtables live as long as they have entries.
-func (st *store) makeSubtable(name []byte) uint32 {
+func (st *Store) makeSubtable(name []byte) uint32 {
 	if ref := st.subtable(name); ref != 0 {
 		return ref
 	}
@@ -74,7 +118,7 @@ func (st *store) makeSubtable(name []byte) uint32 {
 }
 
 // lookup finds an entry, dead or alive, 0 when there is none.
-func (st *store) lookup(sub uint32, key []byte, tag uint32) uint32 {
+func (st *Store) lookup(sub uint32, key []byte, tag uint32) uint32 {
 	s := st.keys.segmentOf(tag)
 	for i := home(tag); ; {
 		v := s.slot[i]
@@ -103,7 +147,7 @@ func dead(r *record, now uint32) bool {
 }
 
 // find is lookup without the dead: one that it meets is removed.
-func (st *store) find(sub uint32, key []byte, tag, now uint32) uint32 {
+func (st *Store) find(sub uint32, key []byte, tag, now uint32) uint32 {
 	ref := st.lookup(sub, key, tag)
 	if ref != 0 && dead(st.rec(ref), now) {
 		st.remove(ref)
@@ -115,7 +159,7 @@ func (st *store) find(sub uint32, key []byte, tag, now uint32) uint32 {
 
 // create adds an entry that is known not to be there. The two parts of its
 // value are joined.
-func (st *store) create(sub uint32, key, value []byte, tag, now, timeout, lifetime uint32) {
+func (st *Store) create(sub uint32, key, value []byte, tag, now, timeout, lifetime uint32) {
 	ref := st.alloc(len(key) + len(value))
 	c := &st.chunks[ref>>slotBits]
 	slot := ref & slotMask
@@ -138,7 +182,7 @@ func (st *store) create(sub uint32, key, value []byte, tag, now, timeout, lifeti
 
 // setValue replaces an entry's value by head and tail joined; head may be the
 // entry's present value. The entry may move: its new record is returned.
-func (st *store) setValue(ref uint32, tag uint32, head, tail []byte) uint32 {
+func (st *Store) setValue(ref uint32, tag uint32, head, tail []byte) uint32 {
 	r := st.rec(ref)
 	n := int(r.keyLen) + len(head) + len(tail)
 	room := st.room(ref)
@@ -169,7 +213,7 @@ func (st *store) setValue(ref uint32, tag uint32, head, tail []byte) uint32 {
 }
 
 // setTimers changes an entry's timers.
-func (st *store) setTimers(ref, timeout, lifetime uint32) {
+func (st *Store) setTimers(ref, timeout, lifetime uint32) {
 	r := st.rec(ref)
 	if r.timeout == timeout && r.lifetime == lifetime {
 		return
@@ -180,7 +224,7 @@ func (st *store) setTimers(ref, timeout, lifetime uint32) {
 }
 
 // remove takes an entry out, and its subtable with the last one.
-func (st *store) remove(ref uint32) {
+func (st *Store) remove(ref uint32) {
 	r := st.rec(ref)
 	sub := r.sub
 	st.unschedule(r)

@@ -1,4 +1,4 @@
-package refplane
+package table
 
 import (
 	"encoding/binary"
@@ -14,25 +14,16 @@ const (
 	k3 = 0xd6e8feb86659fd93
 )
 
-// mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection
-// in which every input bit changes half of the output's.
-func mix(x uint64) uint64 {
-	x += k0
-	x = (x ^ x>>30) * k1
-	x = (x ^ x>>27) * k2
-	return x ^ x>>31
-}
-
 // fold multiplies to 128 bits and folds the halves together.
 func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }
 
-// hash64 is a seeded hash of b, the same on every machine and in every run:
+// Hash is a seeded hash of b, the same on every machine and in every run:
 // ownership, the disaggregator and the index depend on it, so the standard
 // library's per-process hashes won't do. Not cryptographic.
-func hash64(seed uint64, b []byte) uint64 {
+func Hash(seed uint64, b []byte) uint64 {
 	h := seed ^ k0
 	n := uint64(len(b))
 	for len(b) > 16 {
@@ -51,22 +42,4 @@ func hash64(seed uint64, b []byte) uint64 {
 		x = uint64(b[0])<<16 | uint64(b[len(b)/2])<<8 | uint64(b[len(b)-1])
 	}
 	return fold(fold(x^k2, y^h)^k3, n^k1)
-}
-
-// rng is splitmix64: a small seeded generator of a core or a fault.
-type rng struct{ state uint64 }
-
-func (r *rng) next() uint64 {
-	r.state += k0
-	return mix(r.state)
-}
-
-// float is uniform in [0, 1).
-func (r *rng) float() float64 { return float64(r.next()>>11) * 0x1p-53 }
-
-// below is uniform in [0, n), n > 0, by Lemire's multiplication without its
-// rejection step: the bias of n/2⁶⁴ doesn't matter here.
-func (r *rng) below(n uint64) uint64 {
-	hi, _ := bits.Mul64(r.next(), n)
-	return hi
 }

@@ -1,4 +1,4 @@
-package refplane
+package table
 
 // index finds records by hash. It is extendible hashing (Fagin et al. 1979):
 // a directory of small segments, each with open addressing, of which a full

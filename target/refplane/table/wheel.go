@@ -1,4 +1,4 @@
-package refplane
+package table
 
 import "math/bits"
 
@@ -40,7 +40,7 @@ func bucket(level int, due uint64) uint32 {
 	return 1 + uint32(level)*wheelSlots + uint32(due>>(wheelBits*level))&(wheelSlots-1)
 }
 
-func (st *store) wheelInit(now uint32) {
+func (st *Store) wheelInit(now uint32) {
 	st.wheel = wheel{cur: uint64(now) + 1}
 	for i := range uint32(sentinels) {
 		r := st.rec(1 + i)
@@ -61,7 +61,7 @@ func deadline(r *record) (due uint64, ok bool) {
 }
 
 // schedule files the record under its deadline, or nowhere when it has none.
-func (st *store) schedule(ref uint32, r *record) {
+func (st *Store) schedule(ref uint32, r *record) {
 	due, ok := deadline(r)
 	if !ok {
 		r.wprev, r.wnxt = 0, 0
@@ -79,7 +79,7 @@ func (st *store) schedule(ref uint32, r *record) {
 }
 
 // unschedule takes the record out of the wheel.
-func (st *store) unschedule(r *record) {
+func (st *Store) unschedule(r *record) {
 	if r.wnxt == 0 {
 		return
 	}
@@ -89,9 +89,9 @@ func (st *store) unschedule(r *record) {
 	st.wheel.count--
 }
 
-// expire works through the seconds up to now, at most budget records of them,
+// Expire works through the seconds up to now, at most budget records of them,
 // and says whether it got through.
-func (st *store) expire(now uint32, budget int) (done bool) {
+func (st *Store) Expire(now uint32, budget int) (done bool) {
 	w := &st.wheel
 	for w.cur <= uint64(now) {
 		if w.count == 0 {
@@ -119,7 +119,7 @@ func (st *store) expire(now uint32, budget int) (done bool) {
 
 // drain empties a bucket whose time has come: the dead are removed, the
 // others filed anew.
-func (st *store) drain(b, now uint32, budget *int) (done bool) {
+func (st *Store) drain(b, now uint32, budget *int) (done bool) {
 	h := st.rec(b)
 	for h.wnxt != b {
 		if *budget == 0 {

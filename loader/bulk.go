@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tbl/target"
+	"tbl/timingstats"
 )
 
 // bulk is a Bulk under way.
@@ -64,6 +65,7 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 	b.seed, b.repeat = effectiveSeed(cfg.Seed, b.clock)
 	known, err := preflight(ctx, tgt)
 	b.col = newCollector(cfg.Progress, tgt, known)
+	b.col.threshold = orDefault(cfg.Threshold, timingstats.DefaultThreshold)
 	if cfg.Progress != nil && cfg.Source == nil {
 		cfg.Progress.Total.Store(b.posts * int64(b.keys) * int64(max(1, cfg.Runs)))
 	}

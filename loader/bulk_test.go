@@ -58,6 +58,25 @@ func TestBulkRemoteCore(t *testing.T) {
 	})
 }
 
+// A core whose thread waits for a processor has slow batches among fast ones;
+// that is no sign of another owner.
+func TestBulkHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{cores: 2, answer: func(n int64, _ *target.Request, ans *target.Answer) {
+			if ans.Core == 1 && n%8 > 2 {
+				ans.Clicks *= 50
+			}
+		}}
+		r, err := Bulk(t.Context(), f, BulkConfig{UUIDsPerPost: 100, Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state(r.Verdicts, verdict.Locality) != verdict.Pass || len(r.Warnings) != 1 {
+			t.Errorf("warnings %q, verdicts %+v", r.Warnings, r.Verdicts)
+		}
+	})
+}
+
 func TestBulkMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{cores: 2, answer: func(n int64, _ *target.Request, ans *target.Answer) {

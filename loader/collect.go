@@ -54,6 +54,7 @@ type collector struct {
 	firstByte timingstats.Recorder
 	lateMax   time.Duration
 	minWrites int64 // coverage: writes that a core needs
+	threshold int64 // bulk: clicks per write from which a batch is slow
 	covered   int   // cores that have them
 
 	run  runTotals
@@ -84,6 +85,8 @@ type coreStats struct {
 
 	// bulk only
 	batches              timingstats.CoreRecorder
+	fast                 timingstats.CoreRecorder // those below the threshold
+	smallest             int64                    // keys of the smallest batch
 	clicks               int64
 	minClicks, maxClicks float64
 }
@@ -266,7 +269,14 @@ func (c *collector) addBatch(o *outcome, ans *target.Answer) (ok, failed int64) 
 			}
 			s.maxClicks = max(s.maxClicks, perWrite)
 			s.clicks += ans.Clicks
-			s.batches.Add(int64(math.Round(perWrite)), timingstats.Untagged, 1)
+			rounded := int64(math.Round(perWrite))
+			s.batches.Add(rounded, timingstats.Untagged, 1)
+			if rounded < c.threshold {
+				s.fast.Add(rounded, timingstats.Untagged, 1)
+			}
+			if s.smallest == 0 || o.keys < s.smallest {
+				s.smallest = o.keys
+			}
 		}
 		c.mu.Unlock()
 	}

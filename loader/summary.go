@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"tbl/target"
@@ -230,7 +231,7 @@ func (b *bulk) result() *BulkResult {
 		KeysSent: c.keysSent, Written: c.written, Mismatches: b.mismatches.Load(), BytesSent: c.bytes,
 		ElapsedNS: int64(c.elapsed), WritesPerS: perSecond(float64(c.measuredKeys), c.elapsed),
 		BytesPerS:  perSecond(float64(c.bytes), c.elapsed),
-		Threshold:  orDefault(cfg.Threshold, timingstats.DefaultThreshold),
+		Threshold:  c.threshold,
 		KnownCores: c.known, Cores: []BulkCore{}, Missing: c.missing(), Runs: c.runs,
 		Warnings: []string{}, Verdicts: []verdict.Verdict{},
 	}
@@ -244,7 +245,6 @@ func (b *bulk) result() *BulkResult {
 	}
 	var response timingstats.Recorder
 	var counts []verdict.CoreCount
-	var batches []timingstats.CoreSummary
 	for _, s := range c.sorted() {
 		core := BulkCore{
 			Core: s.id, Posts: s.posts, Writes: s.writes, Share: share(s.writes, c.written),
@@ -257,7 +257,6 @@ func (b *bulk) result() *BulkResult {
 		response.Merge(&s.response)
 		r.Cores = append(r.Cores, core)
 		counts = append(counts, verdict.CoreCount{Core: s.id, Count: s.posts})
-		batches = append(batches, core.Batches)
 	}
 	r.Response = response.Latency()
 	r.Warnings = append(r.Warnings, c.warnings()...)
@@ -268,18 +267,38 @@ func (b *bulk) result() *BulkResult {
 		r.Warnings = append(r.Warnings, "bodies were sent again and again: the same keys were overwritten")
 	}
 	r.Verdicts = append(r.Verdicts, c.coverageAndErrors(cfg.MaxErrors)...)
-	r.Verdicts = append(r.Verdicts, bulkLocality(batches, c.known),
+	locality, held := c.locality()
+	r.Warnings = append(r.Warnings, held...)
+	r.Verdicts = append(r.Verdicts, locality,
 		verdict.JudgeUniformity(counts, r.Missing).Verdict, c.decay(true))
 	r.Verdicts = append(r.Verdicts, c.drift()...)
 	return r
 }
 
-// bulkLocality judges the batches' clicks per write. A run of a few posts has
-// no LOCALITY rather than an incomplete one: COVERAGE says what was not heard.
-func bulkLocality(batches []timingstats.CoreSummary, known int) verdict.Verdict {
-	v := verdict.JudgeLocality(batches, verdict.LocalityOptions{Cores: known}).Verdict
-	if v.State == verdict.Incomplete {
-		v.State = verdict.NotJudged
+// enoughKeys is the size of a batch from which its mean is that of its
+// subtable's owner, and no lucky sample's.
+const enoughKeys = 100
+
+// locality judges the batches' clicks per write. A core's subtable has one
+// owner throughout a run: where some batches of a core were fast, its slow ones
+// were held up by something else (its thread had to wait for a processor), and
+// are set aside. A run of few posts has no LOCALITY rather than an incomplete
+// one: COVERAGE says what was not heard.
+func (c *collector) locality() (v verdict.Verdict, warnings []string) {
+	var judged []timingstats.CoreSummary
+	for _, s := range c.sorted() {
+		all, fast := s.batches.Summary(s.id, c.threshold), s.fast.Summary(s.id, c.threshold)
+		if slow := all.N - fast.N; slow > 0 && fast.N > 0 && s.smallest >= enoughKeys {
+			warnings = append(warnings, fmt.Sprintf("TMM %v: %d of %d batches took %d clicks per write or more, though the others show that the subtable is its own: they were held up by something else",
+				s.id, slow, all.N, c.threshold))
+			all = fast
+		}
+		judged = append(judged, all)
 	}
-	return v
+	v = verdict.JudgeLocality(judged, verdict.LocalityOptions{Cores: c.known}).Verdict
+	if v.State == verdict.Incomplete {
+		v.State, v.Causes = verdict.NotJudged, nil
+		v.Line = "not judged: " + strings.TrimPrefix(v.Line, "INCOMPLETE: ")
+	}
+	return v, warnings
 }

@@ -82,7 +82,6 @@ type slot struct {
 
 	addr    unix.RawSockaddrInet6 // destination, either family
 	addrLen uintptr
-	bound   netip.Addr
 
 	resp response
 	head []byte

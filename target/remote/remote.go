@@ -66,7 +66,6 @@ type Config struct {
 type Remote struct {
 	cfg    Config
 	name   string
-	host   string // as dialled: host and port
 	prefix string // path before every endpoint
 	head   []byte // header lines of every request, without Connection and Content-Length
 	tls    *tls.Config

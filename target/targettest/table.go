@@ -196,9 +196,8 @@ func (s *suite) stats() {
 	for i := range n {
 		s.do(target.Request{Op: target.OpLoad, Key: fmt.Appendf(nil, "k%d", i)})
 	}
-	ans := s.do(target.Request{Op: target.OpStats})
 	cores := s.do(target.Request{Op: target.OpInfo}).Cores
-	ans = s.do(target.Request{Op: target.OpStats})
+	ans := s.do(target.Request{Op: target.OpStats})
 	var entries, writes int64
 	for i, c := range ans.Stats {
 		if c.Core != i {

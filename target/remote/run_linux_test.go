@@ -1,0 +1,160 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"tbl/target"
+	"tbl/target/remote"
+)
+
+func isPortBusy(err error) bool { return errors.Is(err, remote.ErrPortBusy) }
+
+// answerAll answers each connection on a listening descriptor, without
+// allocating, until one of them starts with 'Q'.
+func answerAll(fd int, answer []byte) {
+	unix.SetNonblock(fd, false)
+	buf := make([]byte, 4096)
+	for {
+		c, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, 0, 0, 0)
+		if errno != 0 {
+			return
+		}
+		n, _, _ := unix.Syscall(unix.SYS_READ, c, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
+		unix.Syscall(unix.SYS_WRITE, c, uintptr(unsafe.Pointer(&answer[0])), uintptr(len(answer)))
+		unix.Syscall(unix.SYS_CLOSE, c, 0, 0)
+		if n > 0 && buf[0] == 'Q' {
+			return
+		}
+	}
+}
+
+func stopAnswering(t *testing.T, addr string) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "Q")
+	io.Copy(io.Discard, c)
+}
+
+const namespaceEnv = "TBL_TEST_IN_NAMESPACE"
+
+func inNamespace() bool { return os.Getenv(namespaceEnv) != "" }
+
+// With four local ports, held by four silent requests, the fifth has none:
+// a class of its own, with the remedy. The test runs itself in a network
+// namespace of its own, where four ports are all there are.
+func TestAddressExhausted(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), namespaceEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWNET | syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Skipf("no namespaces here: %v", err)
+	}
+	if strings.HasPrefix(string(out), "skip") {
+		t.Skip(string(out))
+	}
+	if err != nil || string(out) != "ok\n" {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// exhaustedChild is TestAddressExhausted inside the namespace.
+func exhaustedChild() {
+	if err := loopbackUp(); err != nil {
+		fmt.Println("skip:", err)
+		return
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", []byte("40000 40003"), 0o644); err != nil {
+		fmt.Println("skip:", err)
+		return
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:8080")
+	if err != nil {
+		fmt.Println("listen:", err)
+		os.Exit(1)
+	}
+	for _, p := range paths {
+		r, err := remote.New(remote.Config{URL: "http://127.0.0.1:8080", Portable: p.portable})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if b := r.Budget(5, 1e6); b.Ports != 4 || len(b.Warnings) == 0 {
+			fmt.Printf("%s: budget %+v\n", p.name, b)
+			os.Exit(1)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 4)
+		var held []net.Conn
+		for range 4 {
+			go func() {
+				var ans target.Answer
+				ended <- r.Do(ctx, load(), &ans)
+			}()
+			c, err := ln.Accept()
+			if err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			held = append(held, c)
+		}
+		var ans target.Answer
+		err = r.Do(ctx, load(), &ans)
+		var te *target.Error
+		if !errors.As(err, &te) || te.Class != target.ClassAddressExhausted || te.Completion != target.CompletionUnsent || !strings.Contains(err.Error(), "--bind") {
+			fmt.Printf("%s: %v\n", p.name, err)
+			os.Exit(1)
+		}
+		cancel()
+		for range 4 {
+			if err := <-ended; target.ClassOf(err) != target.ClassCanceled {
+				fmt.Printf("%s: held request: %v\n", p.name, err)
+				os.Exit(1)
+			}
+		}
+		for _, c := range held {
+			c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+		r.Close()
+	}
+	fmt.Println("ok")
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+}

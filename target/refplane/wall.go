@@ -25,6 +25,7 @@ type mailbox struct {
 	todo  *call // taken over, oldest first; the core's own
 	mine  order // the command this core has sent; one at a time
 	alarm *time.Timer
+	naps  uint32
 }
 
 // call is a client's request on its way through a core.
@@ -78,6 +79,9 @@ func (c *core) rouse() {
 // do: whoever adds work afterwards sees asleep.
 func (c *core) sleep(d time.Duration, idle func(c *core) bool) {
 	b := &c.box
+	if b.naps++; b.naps%napsPerYield == 0 {
+		runtime.Gosched()
+	}
 	b.asleep.Store(true)
 	if !idle(c) {
 		if !b.asleep.CompareAndSwap(true, false) {
@@ -103,6 +107,11 @@ func (c *core) sleep(d time.Duration, idle func(c *core) bool) {
 	}
 	b.alarm.Stop()
 }
+
+// napsPerYield is how often a core sleeps before it goes to the end of the
+// scheduler's queue once. Two cores that wake each other in turn would
+// otherwise pass one processor to and fro for ever, ahead of all others.
+const napsPerYield = 16
 
 func nothingToDo(c *core) bool {
 	b := &c.box

@@ -62,6 +62,9 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 	if fit := b.bytes / uuidLine; cfg.Source == nil && (b.keys == 0 || b.keys > fit) {
 		b.keys = fit
 	}
+	if m, ok := cfg.Source.(interface{ MaxKey() int }); ok && m.MaxKey() >= b.bytes {
+		return nil, fmt.Errorf("%w: a key of %d bytes doesn't fit into a batch of %d", ErrConfig, m.MaxKey(), b.bytes)
+	}
 	b.seed, b.repeat = effectiveSeed(cfg.Seed, b.clock)
 	known, err := preflight(ctx, tgt)
 	b.col = newCollector(cfg.Progress, tgt, known)
@@ -195,9 +198,12 @@ func (w *bulkWorker) post(ctx context.Context, body *body) {
 		o.err = &target.Error{Class: target.ClassMalformed, Completion: target.CompletionMaybe,
 			Err: fmt.Errorf("post %d: written=%d for %d keys", body.num+1, w.ans.Written, body.keys)}
 	}
-	ok, failed := w.col.addBatch(&o, &w.ans)
-	if o.err != nil && ok == 0 && failed >= int64(max(16, 2*w.workers)) {
-		w.stop(allFailed(failed, o.err))
+	st := w.col.addBatch(&o, &w.ans)
+	if o.err == nil {
+		return
+	}
+	if end := hopeless(o.err, st, int64(max(16, 2*w.workers))); end != nil {
+		w.stop(end)
 	} else if target.ClassOf(o.err) == target.ClassRefused {
 		w.clock.Sleep(ctx, 100*time.Millisecond)
 	}

@@ -130,6 +130,17 @@ func TestBulkSource(t *testing.T) {
 	})
 }
 
+func TestBulkRefusesLongKeysBeforeSending(t *testing.T) {
+	src, err := OpenCSV(strings.NewReader("a\nlong key\n"), CSVOptions{KeyOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{cores: 2}
+	if _, err := Bulk(t.Context(), f, BulkConfig{Source: src, BatchBytes: 8}); !errors.Is(err, ErrConfig) || f.n.Load() != 0 {
+		t.Errorf("error %v, %d requests", err, f.n.Load())
+	}
+}
+
 func TestBulkRefusesKeysBeforeSending(t *testing.T) {
 	for _, in := range []string{"a\n\"b\nc\"\n", "\"a\rb\"\n", "a\n\"\"\n"} {
 		_, err := OpenCSV(strings.NewReader(in), CSVOptions{KeyOnly: true})

@@ -70,6 +70,7 @@ type collector struct {
 type runTotals struct {
 	sent, ok, failed, written int64
 	began, lastEnd            time.Duration // of its measured part
+	lastOK                    time.Duration // end of the latest success
 	keys                      int64         // measured successes
 	sentMeasured              int64
 	series                    *timingstats.Series
@@ -177,9 +178,14 @@ func (c *collector) core(id timingstats.CoreID) *coreStats {
 	return s
 }
 
-// add takes one outcome in. It returns how many requests have succeeded and
-// failed so far.
-func (c *collector) add(o *outcome, ans *target.Answer) (ok, failed int64) {
+// standing is what a worker has to know to decide whether to go on.
+type standing struct {
+	ok, failed int64
+	silence    time.Duration // since the latest success of the run
+}
+
+// add takes one outcome in.
+func (c *collector) add(o *outcome, ans *target.Answer) standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent++
@@ -212,7 +218,7 @@ func (c *collector) add(o *outcome, ans *target.Answer) (ok, failed int64) {
 	if c.progress != nil {
 		c.progress.Completed.Add(o.keys)
 	}
-	return c.ok, c.failed
+	return standing{c.ok, c.failed, o.end - c.run.lastOK}
 }
 
 func (c *collector) fail(o *outcome) {
@@ -229,6 +235,7 @@ func (c *collector) fail(o *outcome) {
 
 func (c *collector) succeed(o *outcome, ans *target.Answer, s *coreStats, measured bool) {
 	c.ok++
+	c.run.lastOK = max(c.run.lastOK, o.end)
 	c.written += o.keys
 	s.posts++
 	s.writes += o.keys
@@ -259,7 +266,7 @@ func (c *collector) succeed(o *outcome, ans *target.Answer, s *coreStats, measur
 }
 
 // addBatch is add for a post of several keys, whose clicks are ans's.
-func (c *collector) addBatch(o *outcome, ans *target.Answer) (ok, failed int64) {
+func (c *collector) addBatch(o *outcome, ans *target.Answer) standing {
 	if o.err == nil {
 		perWrite := float64(ans.Clicks) / float64(o.keys)
 		c.mu.Lock()

@@ -25,7 +25,8 @@ func (e *CSVError) Error() string { return fmt.Sprintf("%s: line %d: %s", e.Name
 //
 // Next may be called from many workers, Close when they are done.
 type CSV struct {
-	rows int64
+	rows   int64
+	maxKey int
 
 	mu   sync.Mutex
 	rd   *rowReader
@@ -95,6 +96,7 @@ func OpenCSV(r io.Reader, opt CSVOptions) (*CSV, error) {
 			break
 		}
 		c.rows++
+		c.maxKey = max(c.maxKey, len(key))
 	}
 	if err != io.EOF {
 		return fail(err)
@@ -137,6 +139,9 @@ func (c *CSV) open(in io.Reader, opt CSVOptions) (*rowReader, error) {
 
 // Rows is how many rows there are.
 func (c *CSV) Rows() int64 { return c.rows }
+
+// MaxKey is the length of the longest key in bytes.
+func (c *CSV) MaxKey() int { return c.maxKey }
 
 // Next gives out the next row. Its error is io.EOF after the last.
 func (c *CSV) Next(key, value []byte) (k, v []byte, err error) {

@@ -264,9 +264,9 @@ func (w *loadWorker) one(ctx context.Context) bool {
 	if o.err == nil && len(w.ans.Key) > 0 && !bytes.Equal(w.ans.Key, w.key) {
 		w.col.echo(w.key, w.ans.Key)
 	}
-	okN, failed := w.col.add(&o, &w.ans)
+	st := w.col.add(&o, &w.ans)
 	if o.err != nil {
-		w.failed(ctx, o.err, okN, failed)
+		w.failed(ctx, o.err, st)
 	} else {
 		w.backoff = 0
 		if w.coverage && w.col.coverage() {
@@ -281,11 +281,27 @@ func (w *loadWorker) one(ctx context.Context) bool {
 // times of it.
 const retryPause = 10 * time.Millisecond
 
-// failed ends a run in which nothing ever succeeded, and slows a closed loop
-// down while nobody listens: else it would burn its requests in the gap.
-func (w *loadWorker) failed(ctx context.Context, err error, ok, failed int64) {
-	if ok == 0 && failed >= int64(max(100, 2*w.workers)) {
-		w.stop(allFailed(failed, err))
+// giveUp is how long a target may be unreachable in mid-run before the run
+// ends: long enough for a restart.
+const giveUp = 30 * time.Second
+
+// hopeless says that a failure ends the run: nothing ever succeeded in the
+// first many requests, or nothing has for a long time.
+func hopeless(err error, st standing, many int64) error {
+	switch {
+	case st.ok == 0 && st.failed >= many:
+		return allFailed(st.failed, err)
+	case st.ok > 0 && st.silence >= giveUp && unreached(target.ClassOf(err)):
+		return fmt.Errorf("%w: no answer for %v: %w", ErrUnreachable, st.silence.Round(time.Second), err)
+	}
+	return nil
+}
+
+// failed ends a run that has become hopeless, and slows a closed loop down
+// while nobody listens: else it would burn its requests in the gap.
+func (w *loadWorker) failed(ctx context.Context, err error, st standing) {
+	if end := hopeless(err, st, int64(max(100, 2*w.workers))); end != nil {
+		w.stop(end)
 		return
 	}
 	if w.col.openLoop || target.ClassOf(err) != target.ClassRefused {

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -127,6 +128,27 @@ func TestServerGoneAndBack(t *testing.T) {
 		}
 		if r.Failed > 2000 || r.Sent != 50_000 {
 			t.Errorf("%d of %d failed in a gap of 3 s", r.Failed, r.Sent)
+		}
+	})
+}
+
+// One that stays away ends it.
+func TestServerGoneForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		f := &fake{cores: 4, latency: time.Millisecond, fail: func(int64, *target.Request) error {
+			if time.Since(start) > 2*time.Second {
+				return refused()
+			}
+			return nil
+		}}
+		r, err := Load(t.Context(), f, LoadConfig{Count: 1_000_000, Workers: 10})
+		if !errors.Is(err, ErrUnreachable) {
+			t.Fatalf("error %v", err)
+		}
+		checkAccount(t, r.Accounting)
+		if d := time.Since(start); !r.Partial || r.OK < 19_000 || d < 30*time.Second || d > 35*time.Second {
+			t.Errorf("partial %v after %v, %+v", r.Partial, d, r.Accounting)
 		}
 	})
 }

@@ -66,6 +66,12 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 			break
 		}
 	}
+	for _, d := range r.Designs {
+		if d.Design == Local && d.RemoteShare > 0.05 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s of the operations are remote, though sessions are held to their cores: some cores' subtables are not their own (tbl validate says which)",
+				d.Design, percent(d.RemoteShare)))
+		}
+	}
 	r.Partial = ctx.Err() != nil
 	if r.Partial {
 		r.Warnings = append(r.Warnings, "interrupted: no recommendation follows from a part of the workload")

@@ -212,6 +212,27 @@ func (n noTable) Do(ctx context.Context, req *target.Request, ans *target.Answer
 	return n.Plane.Do(ctx, req, ans)
 }
 
+// Where the dataplane doesn't name owners, slow operations count as remote.
+func TestRemoteByClicks(t *testing.T) {
+	p := noOwner{plane(t, refplane.Config{Cores: 16, Seed: 1, Clock: refplane.Model})}
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := design(t, r, session.PerSession)
+	if a.RemoteBy != "clicks" || math.Abs(a.RemoteShare-0.9375) > 0.03 || a.ExecutedRatio != 0 || r.Best != session.Local {
+		t.Errorf("remote share %v by %s, ratio %v, best %s", a.RemoteShare, a.RemoteBy, a.ExecutedRatio, r.Best)
+	}
+}
+
+type noOwner struct{ *refplane.Plane }
+
+func (n noOwner) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	err := n.Plane.Do(ctx, req, ans)
+	ans.OwnerKnown, ans.Owner = false, 0
+	return err
+}
+
 // Ctrl-C leaves nothing behind.
 func TestInterrupted(t *testing.T) {
 	p := plane(t, refplane.Config{Cores: 4, Seed: 1, Clock: refplane.Model})

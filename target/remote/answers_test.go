@@ -202,6 +202,14 @@ func TestConnectionFailures(t *testing.T) {
 			})
 			want("reset in the answer", to(inside.url(), 0), t.Context(), target.ClassReset, target.CompletionMaybe)
 
+			after := newScript(t, func(c *net.TCPConn) {
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n"+good)
+				c.SetLinger(0)
+			})
+			if err := to(after.url(), 0).Do(t.Context(), load(), &ans); err != nil {
+				t.Errorf("reset after the answer: %v", err)
+			}
+
 			silent := make(chan struct{})
 			defer close(silent)
 			stall := newScript(t, func(c *net.TCPConn) { <-silent })

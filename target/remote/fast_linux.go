@@ -495,7 +495,7 @@ func (s *slot) finish(ctx context.Context, eof bool) (serverClosed bool) {
 	if !eof {
 		if skips.Load() > 0 {
 			skips.Add(-1)
-		} else if eof = s.awaitEOF(ctx, closeWait); !eof {
+		} else if eof = s.awaitEOF(ctx, s.resp.closeWait()); !eof {
 			skips.Store(openSkips)
 		}
 	}

@@ -14,9 +14,14 @@ import (
 	"tbl/target"
 )
 
-// closeWait is how long the server's close is waited for after the answer.
-// With Connection: close it comes right behind it.
-const closeWait = 50 * time.Millisecond
+// How long the server's close is waited for after the answer: where the
+// answer announced it, and where it did not and the server may still do as it
+// was asked. It comes right behind the answer, unless the server's machine has
+// more to do than it can.
+const (
+	announcedWait = time.Second
+	closeWait     = 50 * time.Millisecond
+)
 
 // openSkips is how many requests don't wait for the server's close after it
 // failed to come once.
@@ -286,6 +291,14 @@ func (r *Remote) finish(c *pconn, eof, whole bool) (serverClosed bool) {
 	return eof
 }
 
+// closeWait is how long to wait for the server's close after this answer.
+func (p *response) closeWait() time.Duration {
+	if p.closes {
+		return announcedWait
+	}
+	return closeWait
+}
+
 // awaitClose waits a little for the server's close. A server that keeps its
 // connections open is found out once and then left alone for a while.
 func (r *Remote) awaitClose(c *pconn) bool {
@@ -293,7 +306,7 @@ func (r *Remote) awaitClose(c *pconn) bool {
 		r.idle.skips.Add(-1)
 		return false
 	}
-	if c.tcp.SetReadDeadline(time.Now().Add(closeWait)) != nil {
+	if c.tcp.SetReadDeadline(time.Now().Add(c.resp.closeWait())) != nil {
 		return false
 	}
 	if err := c.resp.room(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"tbl/target"
 	"tbl/target/httpserve"
+	"tbl/target/refplane"
 	"tbl/target/remote"
 	"tbl/target/targettest"
 )
@@ -67,6 +68,23 @@ func TestConformance(t *testing.T) {
 			targettest.Run(t, func(t *testing.T) target.Target {
 				tgt := targettest.NewSimple(4)
 				url, _ := serve(t, tgt, httpserve.Config{})
+				return connect(t, remote.Config{URL: url, Portable: p.portable})
+			}, targettest.Options{})
+		})
+	}
+}
+
+// The reference dataplane behind HTTP is the same target.
+func TestConformanceOfReference(t *testing.T) {
+	for _, p := range paths {
+		t.Run(p.name, func(t *testing.T) {
+			targettest.Run(t, func(t *testing.T) target.Target {
+				plane, err := refplane.New(refplane.Config{Cores: 4})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { plane.Close() })
+				url, _ := serve(t, plane, httpserve.Config{})
 				return connect(t, remote.Config{URL: url, Portable: p.portable})
 			}, targettest.Options{})
 		})

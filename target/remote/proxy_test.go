@@ -68,6 +68,7 @@ func TestFaultyNetwork(t *testing.T) {
 					name += "/reset"
 				}
 				t.Run(name, func(t *testing.T) {
+					t.Parallel() // most of it is waiting
 					tgt := targettest.NewSimple(4)
 					url, srv := serve(t, tgt, httpserve.Config{})
 					proxy := faulty(t, url, tc.toxics...)

@@ -79,13 +79,14 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 		}
 		return b.result(), err
 	}
+	k := keeper{tgt: tgt, known: known, workers: b.workers, start: ask(ctx, tgt)}
 	for run := range max(1, cfg.Runs) {
 		var deleted int64
 		if run > 0 {
 			if err = b.clock.Sleep(ctx, cfg.Pause); err != nil {
 				break
 			}
-			if deleted, err = resetAll(ctx, tgt, known, b.workers); err != nil {
+			if deleted, err = k.clear(ctx); err != nil {
 				break
 			}
 		}
@@ -102,7 +103,11 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 		b.cut.Store(true)
 		err = nil
 	}
-	return b.result(), err
+	r := b.result()
+	if !b.cut.Load() {
+		r.Verdicts = append(r.Verdicts, k.verdicts(ctx, r.Missing)...)
+	}
+	return r, err
 }
 
 func (b *bulk) now() time.Duration { return b.clock.Now().Sub(b.base) }

@@ -15,7 +15,7 @@ import (
 type fake struct {
 	cores   int
 	latency time.Duration
-	// fail may answer for request n (from 0, all operations but info).
+	// fail may answer for request n (from 0, all operations but info and stats).
 	fail func(n int64, req *target.Request) error
 	// core may choose the core of request n.
 	core func(n int64, req *target.Request) int
@@ -41,6 +41,9 @@ func (f *fake) Do(ctx context.Context, req *target.Request, ans *target.Answer) 
 			ans.Core = f.core(-1, req)
 		}
 		return nil
+	}
+	if req.Op == target.OpStats {
+		return &target.Error{Class: target.ClassHTTP4xx, Completion: target.CompletionYes, Status: 404}
 	}
 	n := f.n.Add(1) - 1
 	if f.latency > 0 {

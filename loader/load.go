@@ -26,6 +26,7 @@ type load struct {
 	coverage bool
 	sched    schedule
 	steer    *steering // nil: the target picks ports
+	keeper   keeper
 
 	// of the current run
 	base  time.Time
@@ -75,6 +76,7 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		}
 		return l.result(), err
 	}
+	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers, start: ask(ctx, tgt)}
 	for run := range max(1, cfg.Runs) {
 		var deleted int64
 		if run > 0 {
@@ -95,7 +97,11 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		l.cut.Store(true)
 		err = nil
 	}
-	return l.result(), err
+	r := l.result()
+	if !l.cut.Load() && l.steer == nil {
+		r.Verdicts = append(r.Verdicts, l.keeper.verdicts(ctx, r.Missing)...)
+	}
+	return r, err
 }
 
 // effectiveSeed is the seed to use, and whether what comes of it is to be
@@ -112,7 +118,7 @@ func (l *load) between(ctx context.Context) (deleted int64, err error) {
 	if err := l.clock.Sleep(ctx, l.cfg.Pause); err != nil {
 		return 0, err
 	}
-	return resetAll(ctx, l.tgt, l.col.known, l.workers)
+	return l.keeper.clear(ctx)
 }
 
 // requested is how many writes a run asks for, 0 where that isn't known.

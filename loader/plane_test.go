@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"tbl/loader"
 	"tbl/target/refplane"
@@ -134,6 +135,61 @@ func TestFaultsAreNamed(t *testing.T) {
 		t.Log(v.Line, r.ElapsedNS)
 		if v.State != verdict.Fail || !bytes.Contains([]byte(v.Line), []byte("1/n")) {
 			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("reload-orphans", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "reload-orphans")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 2000, Runs: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judged(r.Verdicts, verdict.Leak); v.State != verdict.Fail {
+			t.Errorf("%+v", r.Verdicts)
+		}
+	})
+	t.Run("dag-skew", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "dag-skew=3")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 2000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if judged(r.Verdicts, verdict.Uniformity).State != verdict.Warn || judged(r.Verdicts, verdict.Balance).State != verdict.Warn {
+			t.Errorf("%+v", r.Verdicts)
+		}
+	})
+	t.Run("flap", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "flap")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 2000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		adds(t, r.Accounting)
+		if judged(r.Verdicts, verdict.Errors).State != verdict.Fail || len(r.Errors) < 2 {
+			t.Errorf("%+v", r.Accounting)
+		}
+	})
+	// In a closed loop a stall catches as many requests as there are workers,
+	// and the p99 doesn't see it: only a schedule tells.
+	t.Run("stall", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "stall")})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Rate: 5000, Duration: 5 * time.Second, Workers: 256})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judged(r.Verdicts, verdict.Tail); v.State != verdict.Warn {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("none", func(t *testing.T) {
+		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model})
+		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 20_000, Runs: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []verdict.Name{verdict.Coverage, verdict.Errors, verdict.Uniformity, verdict.Tail, verdict.Drift, verdict.Leak, verdict.Balance} {
+			if v := judged(r.Verdicts, name); v.State != verdict.Pass {
+				t.Errorf("%s: %v %s", name, v.State, v.Line)
+			}
 		}
 	})
 	t.Run("chatty-log", func(t *testing.T) {

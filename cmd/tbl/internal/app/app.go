@@ -32,6 +32,7 @@ func System() Env {
 // app is one run of the program.
 type app struct {
 	env    Env
+	args   []string // the command line as given
 	stdout *pipe
 	cancel context.CancelFunc
 	code   int // of a command that ended without an error
@@ -42,7 +43,7 @@ type app struct {
 func Run(ctx context.Context, env Env, args []string) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &app{env: env, cancel: cancel}
+	a := &app{env: env, args: args, cancel: cancel}
 	a.stdout = &pipe{w: env.Stdout, gone: cancel}
 	err := a.run(ctx, args)
 	switch code := exitCode(err); {

@@ -43,6 +43,7 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if err != nil {
 		return err
 	}
+	out.start(p.Clock())
 	doc, err := run(c.Context, p)
 	err = errors.Join(err, p.Close())
 	if doc == nil {

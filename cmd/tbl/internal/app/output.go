@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"tbl/cmd/tbl/internal/render"
+	"tbl/cmd/tbl/internal/runfile"
+	"tbl/target"
 	"tbl/timingstats/verdict"
 )
 
@@ -43,6 +46,9 @@ type output struct {
 	quiet   bool
 	strict  bool
 	asserts []verdict.Assertion
+	args    []string
+	clock   target.Clock // the measured target's
+	started time.Time    // on it
 }
 
 type export struct {
@@ -53,7 +59,8 @@ type export struct {
 
 // output checks the output flags. Close it in any case.
 func (a *app) output(c *cli.Context) (*output, error) {
-	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict")}
+	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict"), args: a.args}
+	o.start(target.Wall{})
 	if err := oneOf("format", c.String("format"), stdoutFormats()...); err != nil {
 		return nil, err
 	}
@@ -62,7 +69,7 @@ func (a *app) output(c *cli.Context) (*output, error) {
 			o.format = f
 		}
 	}
-	if c.String("log") == "-" && c.Command.Name != "stats" {
+	if c.String("log") == "-" {
 		// stdout then carries the log lines only.
 		o.stdout = a.env.Stderr
 	}
@@ -105,6 +112,23 @@ func (o *output) addExport(path string) error {
 	return usagef("--export %s: want a file ending in %s", path, strings.Join(exportEndings(), ", "))
 }
 
+// start begins the run's time, on the clock of what is measured.
+func (o *output) start(clock target.Clock) {
+	o.clock, o.started = clock, clock.Now()
+}
+
+// header says what ran.
+func (o *output) header(command string) runfile.Header {
+	h := runfile.Header{
+		Schema: runfile.Schema, Version: runfile.Version, Command: command, Args: runfile.Redact(o.args),
+		Started: o.started.UTC(), DurationNS: o.clock.Now().Sub(o.started).Nanoseconds(),
+	}
+	if !o.clock.Virtual() {
+		h.Environment = runfile.Here(release)
+	}
+	return h
+}
+
 // Close removes what was not written.
 func (o *output) Close() {
 	for _, e := range o.exports {
@@ -136,10 +160,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		d.Closing = append(d.Closing, "interrupted: the figures are those of a partial run")
 	}
 	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
-	if o.quiet && o.format.Name == "text" {
-		d.Blocks = nil
-	}
-	fields["schema"], fields["exit"], fields["verdicts"] = "tbl."+d.Command+"/1", o.a.code, d.Verdicts
+	fields["run"], fields["exit"], fields["verdicts"] = o.header(d.Command), o.a.code, d.Verdicts
 	if d.Overall != nil {
 		fields["overall"] = d.Overall
 	}
@@ -148,7 +169,11 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	}
 	d.Data = fields
 	var errs []error
-	if err := o.format.Write(o.stdout, d); err != nil {
+	shown := *d
+	if o.quiet && o.format.Name == "text" {
+		shown.Blocks = nil
+	}
+	if err := o.format.Write(o.stdout, &shown); err != nil {
 		errs = append(errs, usagef("writing the result: %w", err))
 	}
 	for _, e := range o.exports {

@@ -218,6 +218,29 @@ func TestDisaggregator(t *testing.T) {
 	}
 }
 
+// TestPortsInTurnAreSpreadEvenly takes the ports as a kernel gives them out.
+func TestPortsInTurnAreSpreadEvenly(t *testing.T) {
+	for _, kind := range []DAGKind{Tuple, Ports} {
+		for _, cores := range []int{2, 4, 7, 64} {
+			for seed := uint64(1); seed <= 20; seed++ {
+				d := newDAG(Config{Cores: cores, Seed: seed, DAG: kind})
+				hits := make([]int, cores)
+				total := 0
+				for port := 32768 + seed%2; port < 60999; port += 2 {
+					hits[d.core(target.Conn{
+						Src: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)),
+						Dst: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 8080),
+					})]++
+					total++
+				}
+				if lo, hi := slices.Min(hits), slices.Max(hits); hi-lo > total/cores/50+5 {
+					t.Errorf("%v, %d cores, seed %d: from %d to %d of %d connections", kind, cores, seed, lo, hi, total)
+				}
+			}
+		}
+	}
+}
+
 func TestConnectionDecidesTheCore(t *testing.T) {
 	p := start(t, Config{Cores: 16})
 	for port := uint16(2000); port < 2200; port++ {

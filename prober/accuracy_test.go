@@ -11,7 +11,7 @@ import (
 	"tbl/timingstats/verdict"
 )
 
-var accuracyRuns = flag.Int("accuracy-runs", 150, "runs per cell of the accuracy tests (10000 for the figures of USAGE.md)")
+var accuracyRuns = flag.Int("accuracy-runs", 60, "runs per cell of the accuracy tests (10000 for the figures of USAGE.md)")
 
 // TestAccuracy measures the sequential decision on the model clock, with its
 // healthy 1 % jitter: the wrong owner is never named, hardly a run is left

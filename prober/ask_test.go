@@ -186,6 +186,16 @@ func TestResetHearsEveryCore(t *testing.T) {
 	}
 }
 
+// Somebody who goes on writing is noticed, and not waited for without end.
+func TestResetUntilClean(t *testing.T) {
+	f := newFake(4, 3)
+	f.busy = 2
+	r, err := Reset(t.Context(), f, ResetConfig{UntilClean: true})
+	if err != nil || r.Clean || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "core 2 still had") || f.requests > 2100 {
+		t.Errorf("%v; clean %v, %v after %d requests", err, r.Clean, r.Warnings, f.requests)
+	}
+}
+
 // Requests that were on their way at the same time have no order of their own.
 func TestResetOrder(t *testing.T) {
 	cases := []struct {

@@ -30,6 +30,7 @@ type fake struct {
 	noTable  bool
 	knowsOwn bool          // table answers tell the owner
 	slots    int           // blades, 0: none
+	busy     int           // core that somebody else writes to all the time, 0: none
 	perEntry time.Duration // that a probe takes longer for each entry
 	goneAt   int           // request from which nothing answers, 0: never
 	failWith target.Class
@@ -155,6 +156,9 @@ func (f *fake) Do(ctx context.Context, req *target.Request, ans *target.Answer) 
 	case target.OpReset:
 		ans.Deleted = int64(len(f.table(name)))
 		clear(f.table(name))
+		if core == f.busy && f.busy > 0 {
+			f.table(name)["theirs"] = "1"
+		}
 	case target.OpTable, target.OpNames, target.OpResetName:
 		if f.noTable {
 			return &target.Error{Class: target.ClassHTTP4xx, Status: 404}

@@ -14,10 +14,14 @@ func NeededRequests(n int, miss float64) int {
 }
 
 // DefaultRequests is the ceiling per name that Probe uses for n cores: 500,
-// and more where a core would otherwise go unheard, or the owner be heard
-// fewer than ten times, with a chance of over one in ten thousand.
-func DefaultRequests(n int) int {
-	return max(500, NeededRequests(n, 1e-4), ownerRequests(n, 10, 1e-4))
+// and EnoughRequests where that is more.
+func DefaultRequests(n int) int { return max(500, EnoughRequests(n)) }
+
+// EnoughRequests is the number of requests on random ports after which on n
+// cores every core was heard, and the owner ten times, but for a chance of one
+// in ten thousand each.
+func EnoughRequests(n int) int {
+	return max(NeededRequests(n, 1e-4), ownerRequests(n, 10, 1e-4))
 }
 
 // ownerRequests is the number of requests after which one given core of n was

@@ -152,6 +152,17 @@ func TestProbeOutcomes(t *testing.T) {
 	}
 }
 
+// Where the client's address alone decides, steering finds no other core, and
+// says so instead of trying for ever.
+func TestSteeringWithoutPorts(t *testing.T) {
+	f := newFake(4, 3)
+	f.weights = []int{0, 0, 1, 0}
+	r, err := Probe(t.Context(), f, ProbeConfig{Names: names(200), Steer: true})
+	if err != nil || len(r.Missing) != 3 || verdict.Overall(r.Verdicts, false) != verdict.Incomplete || f.requests > 20_000 {
+		t.Errorf("%v; missing %v after %d requests; %v", err, r.Missing, f.requests, r.Verdicts)
+	}
+}
+
 // A dead core is found out once, not for each name anew.
 func TestProbeDeadCoreIsBounded(t *testing.T) {
 	f := newFake(4, 3)
@@ -269,11 +280,11 @@ func TestProbeDisturbed(t *testing.T) {
 		name      string
 		set       func(*fake)
 		cfg       ProbeConfig
-		undecided int // of 80, at most
+		undecided int // of 50, at most
 	}{
 		{"1 of 50 strays", func(f *fake) { stray(f, 50) }, ProbeConfig{}, 0},
 		{"3 of 50 strays", func(f *fake) { stray(f, 16) }, ProbeConfig{}, 1},
-		{"1 of 4 strays", func(f *fake) { stray(f, 4) }, ProbeConfig{}, 80},
+		{"1 of 4 strays", func(f *fake) { stray(f, 4) }, ProbeConfig{}, 50},
 		{"an owner slow in 1 of 5", func(f *fake) {
 			own := f.own
 			f.own = func() int64 {
@@ -291,7 +302,7 @@ func TestProbeDisturbed(t *testing.T) {
 				}
 				return own()
 			}
-		}, ProbeConfig{}, 80},
+		}, ProbeConfig{}, 50},
 		{"outliers of 400,000 clicks", func(f *fake) {
 			own := f.own
 			f.own = func() int64 {
@@ -309,7 +320,7 @@ func TestProbeDisturbed(t *testing.T) {
 	for _, c := range cases {
 		for _, cores := range []int{2, 4, 16} {
 			undecided := 0
-			for seed := range uint64(80) {
+			for seed := range uint64(50) {
 				f := newFake(cores, seed)
 				c.set(f)
 				c.cfg.Names = []string{"x"}
@@ -325,7 +336,7 @@ func TestProbeDisturbed(t *testing.T) {
 				}
 			}
 			if undecided > c.undecided {
-				t.Errorf("%s, %d cores: %d of 80 undecided", c.name, cores, undecided)
+				t.Errorf("%s, %d cores: %d of 50 undecided", c.name, cores, undecided)
 			}
 		}
 	}

@@ -130,10 +130,12 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		n := len(p.known())
 		first := or(cfg.Requests, max(200, NeededRequests(n, 1e-4)))
 		limit := max(first, NeededRequests(n, 1e-6))
-		if cfg.UntilClean {
-			limit *= 10
-		}
 		p.until(ctx, first, limit, 1e-6, askReset, takeDeleted, merge, dirty)
+		// A core that is silent by now is not waited for, one that still has
+		// something to delete is.
+		if busy := func() []timingstats.CoreID { return heard(dirty(), p.hits) }; cfg.UntilClean && p.err() == nil && len(busy()) > 0 {
+			p.until(ctx, 1, 9*limit, 1e-6, askReset, takeDeleted, merge, busy)
+		}
 	}
 	var orphans []Orphan
 	if p.err() == nil && len(names) > 0 {
@@ -162,6 +164,11 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		res.Warnings = append(res.Warnings, "the dataplane does not list its names: entries left under earlier names were not looked for")
 	}
 	return res, p.err()
+}
+
+// heard are those of the cores that answered.
+func heard(cores []timingstats.CoreID, hits map[timingstats.CoreID]int64) []timingstats.CoreID {
+	return slices.DeleteFunc(cores, func(c timingstats.CoreID) bool { return hits[c] == 0 })
 }
 
 // allNames asks every core for the names that it knows to hold entries of

@@ -392,7 +392,7 @@ func (r *run) owners(ctx context.Context) (StepResult, error) {
 		return StepResult{Line: "INCOMPLETE: no core gave a name", Verdicts: []verdict.Verdict{{Name: verdict.Ownership, State: verdict.Incomplete, Line: "INCOMPLETE: no core gave a name"}}}, nil
 	}
 	if cfg.Requests == 0 {
-		cfg.Requests = max(200, prober.DefaultRequests(len(r.res.Cores)))
+		cfg.Requests = max(200, prober.EnoughRequests(len(r.res.Cores)))
 	}
 	res, err := prober.Probe(ctx, r.tgt, cfg)
 	if res == nil {

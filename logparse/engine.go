@@ -110,24 +110,39 @@ func (e *engine) reference(changed time.Time) {
 
 // feed takes the lines of buf, each ended by a newline; what follows the last newline is left.
 // It returns the number of bytes taken.
+//
+// Line by line where lines are ours; otherwise it hunts for the next one that may be.
 func (e *engine) feed(buf []byte) int {
-	taken := 0
-	var lines int64
-	for {
-		k := bytes.IndexByte(buf[taken:], '\n')
-		if k < 0 {
-			break
+	end := bytes.LastIndexByte(buf, '\n') + 1
+	buf = buf[:end]
+	at, lines := 0, int64(0)
+	hunting, last := false, !canHunt
+	for at < end {
+		line := at
+		if hunting && !last {
+			pos, skipped, start, hit := hunt(buf[at:])
+			lines += int64(skipped)
+			line += start
+			at += pos
+			if !hit { // the last line or lines are left, some of it looked at already
+				at, last = line, true
+			}
 		}
+		prefetch(&buf[at])
+		k := at + bytes.IndexByte(buf[at:], '\n')
 		lines++
-		if line := buf[taken : taken+k]; e.parser.Parse(line, &e.line) != KindOther {
-			e.take(line)
+		at = k + 1
+		if e.parser.Parse(buf[line:k], &e.line) != KindOther {
+			e.take(buf[line:k])
+			hunting = false
+		} else {
+			hunting = true
 		}
-		taken += k + 1
 	}
 	e.counts.Lines += lines
-	e.counts.Bytes += int64(taken)
+	e.counts.Bytes += int64(end)
 	e.settle()
-	return taken
+	return end
 }
 
 // finish takes the last line of an input, which no newline ends.
@@ -154,8 +169,13 @@ func (e *engine) take(raw []byte) {
 		e.counts.OtherHosts++
 		return
 	}
-	e.counts.add(l.Kind, l.Held)
-	d.counts.add(l.Kind, l.Held)
+	if l.Kind == KindSample {
+		e.counts.Samples++
+		d.counts.Samples++
+	} else {
+		e.counts.add(l.Kind, l.Held)
+		d.counts.add(l.Kind, l.Held)
+	}
 	switch l.Kind {
 	case KindHeld, KindTruncated:
 		return

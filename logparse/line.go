@@ -23,6 +23,9 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 		n--
 	}
 	b := line[:n]
+	if n > 0 && b[n-1] == ')' && p.recall(b, l) {
+		return KindSample
+	}
 	*l = Line{ProcCore: -1, cal: &p.cal}
 	m, other := p.prefix(b, l)
 	msg := b[m:]
@@ -35,7 +38,9 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 	}
 	switch {
 	case load32(msg, 0) == wTMM:
-		l.Kind = parseTMM(msg, l)
+		if l.Kind = parseTMM(msg, l); l.Kind == KindSample {
+			p.learn(b, l)
+		}
 	case msg[0] == 'P' && string(msg[:6]) == "PROBE ":
 		l.Kind = parseProbe(msg, l)
 	default:

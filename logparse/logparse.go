@@ -149,7 +149,7 @@ type Options struct {
 	// Workers reads large files with so many goroutines. 0: GOMAXPROCS.
 	Workers int
 	// ChunkBytes is the piece of a large file that a worker reads at a time.
-	// 0: 4 MiB.
+	// 0: by the size of the file, 4 to 64 MiB.
 	ChunkBytes int64
 
 	// Snapshot, when set, is called about every Every (0: one second) while a

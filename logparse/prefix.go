@@ -13,6 +13,11 @@ type Parser struct {
 	slot  int
 	rule  []byte // last "Rule /Common/NAME <EVENT>: "
 	cal   calendar
+
+	common     []byte // of the last samples, from behind the time: "bigip1 info tmm"
+	commonHost [2]int // where the host is in it
+	commonSlot int
+	known      [knownSize]known
 }
 
 // Words of eight bytes, little endian, for comparing at once.

@@ -17,8 +17,12 @@ const (
 	// first and the last edgeBytes are.
 	maxLineBytes = 8 << 20
 	edgeBytes    = 64 << 10
-	// chunkBytes is the default of Options.ChunkBytes.
-	chunkBytes = 4 << 20
+	// minChunkBytes and maxChunkBytes bound the default of Options.ChunkBytes.
+	// A chunk costs a set of collectors and their merging; windowBytes of it are
+	// mapped at a time.
+	minChunkBytes = 4 << 20
+	maxChunkBytes = 64 << 20
+	windowBytes   = 2 << 20
 )
 
 // Scan reads inputs to their end and returns what they held. All are opened
@@ -74,12 +78,17 @@ func (o *Options) defaults() {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	if o.ChunkBytes <= 0 {
-		o.ChunkBytes = chunkBytes
-	}
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
+}
+
+// chunk is the size of the chunks of a file of size bytes: several for each worker.
+func (o *Options) chunk(size int64) int64 {
+	if o.ChunkBytes > 0 {
+		return o.ChunkBytes
+	}
+	return min(max(size/int64(4*o.Workers), minChunkBytes), maxChunkBytes)
 }
 
 // scan is one run over inputs.
@@ -229,11 +238,11 @@ func (s *scan) tasks(workers int) func() *task {
 			if many > 1 {
 				t.done = make(chan struct{})
 			}
-		case it.to-it.from > s.opt.ChunkBytes || many > 1:
+		case it.to-it.from > s.opt.chunk(0) || many > 1:
 			if at < 0 {
 				at = it.from
 			}
-			t.from, t.to = at, min(at+s.opt.ChunkBytes, it.to)
+			t.from, t.to = at, min(at+s.opt.chunk(it.to-it.from), it.to)
 			t.last = t.to == it.to
 			t.done = make(chan struct{})
 			at = t.to
@@ -379,6 +388,39 @@ func (b *block) lines(ctx context.Context, it *item, from, to int64, e *engine) 
 	skip := from > it.from
 	if skip {
 		at-- // a newline there means that a line starts at from
+	}
+	// What is read ahead can be thrown away, so it may come from a mapping.
+	for window := int64(windowBytes); e.speculative && at < to; {
+		end, was := min(at+window, to), at
+		ok, err := mapped(it.file, at, end, func(mem []byte) error {
+			if skip {
+				k := bytes.IndexByte(mem, '\n') + 1
+				if k == 0 { // no line starts here
+					k = len(mem)
+				} else {
+					skip = false
+				}
+				mem = mem[k:]
+				at += int64(k)
+			}
+			at += int64(e.feed(mem))
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if at == was {
+			if end == to { // the last line goes on behind to
+				break
+			}
+			window *= 2
+		}
+	}
+	if skip && at == to {
+		return nil
 	}
 	for at < to {
 		if err := ctx.Err(); err != nil {

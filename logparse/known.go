@@ -1,0 +1,80 @@
+package logparse
+
+import "bytes"
+
+// known remembers what stands between time and "writes=" on the samples of one
+// core. It hardly changes, and comparing it is cheaper than reading it.
+type known struct {
+	text     []byte // from behind "tmm" of the process name to "writes="
+	subtable [2]int // where the name is in text
+	proc     int
+	core     int
+	pid      int64
+}
+
+// knownSize is the number of places for cores in a parser, a power of two.
+const knownSize = 64
+
+func knownPlace(b []byte, i int) int { return int(b[i]*11^b[i+1]) & (knownSize - 1) }
+
+// recall parses a sample whose beginning is known. When it returns false l
+// holds nothing of use.
+func (p *Parser) recall(b []byte, l *Line) bool {
+	n := len(p.common)
+	if n == 0 {
+		return false
+	}
+	e := stampEnd(b, 0)
+	i := e + 1
+	if e == 0 || len(b)-i < n+2 || b[e] != ' ' || b[i] != p.common[0] || !bytes.Equal(b[i:i+n], p.common) {
+		return false
+	}
+	d := i + n
+	t := &p.known[knownPlace(b, d)]
+	m := len(t.text)
+	if m == 0 || len(b)-d < m+8 || !bytes.Equal(b[d:d+m], t.text) {
+		return false
+	}
+	w, j, ok := number(b, d+m)
+	if !ok || len(b)-j < 6 || b[j] != ' ' || load32(b, j+1) != wKey || parseTail(b, j+5, l) != KindSample {
+		return false
+	}
+	l.Kind = KindSample
+	l.Stamp, l.Host, l.Slot = b[:e], b[i+p.commonHost[0]:i+p.commonHost[1]], p.commonSlot
+	l.ProcCore, l.PID, l.Core, l.Writes = t.proc, t.pid, t.core, w
+	l.Subtable = b[d+t.subtable[0] : d+t.subtable[1]]
+	l.Entries, l.Tries, l.TMMs, l.Held, l.Warning = 0, 0, 0, 0, false
+	l.cal = &p.cal
+	return true
+}
+
+// learn remembers the beginning of a sample that was parsed in full.
+func (p *Parser) learn(b []byte, l *Line) {
+	if len(l.Host) == 0 || l.PID == 0 || l.ProcCore < 0 || len(l.Stamp) == 0 || cap(b) != cap(l.Stamp) {
+		return
+	}
+	i := len(l.Stamp) + 1
+	k := bytes.Index(b[i:], []byte(" tmm"))
+	host := cap(b) - cap(l.Host) - i
+	name := cap(b) - cap(l.Subtable)
+	if k < host || i+k+4 > name {
+		return
+	}
+	d := i + k + 4
+	end := name + len(l.Subtable) + len(" writes=")
+	if end-d > 512 {
+		return
+	}
+	if !bytes.Equal(p.common, b[i:d]) {
+		p.common = append(p.common[:0], b[i:d]...)
+		p.commonHost = [2]int{host, host + len(l.Host)}
+		p.commonSlot = l.Slot
+		for i := range p.known {
+			p.known[i].text = p.known[i].text[:0]
+		}
+	}
+	t := &p.known[knownPlace(b, d)]
+	t.text = append(t.text[:0], b[d:end]...)
+	t.subtable = [2]int{name - d, name - d + len(l.Subtable)}
+	t.proc, t.core, t.pid = l.ProcCore, l.Core, l.PID
+}

@@ -1,0 +1,54 @@
+//go:build unix
+
+package logparse
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapped calls fn with the bytes [from, to) of a file, mapped: reading them
+// copies nothing. ok is false when the file can't be mapped, and fn was not called.
+//
+// A file that is cut short meanwhile faults; the error says so, and what fn did until
+// then must be thrown away.
+func mapped(f *os.File, from, to int64, fn func([]byte) error) (ok bool, err error) {
+	page := int64(os.Getpagesize())
+	base := from / page * page
+	if to-base != int64(int(to-base)) {
+		return false, nil
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, nil
+	}
+	var mem []byte
+	var merr error
+	if err := conn.Control(func(fd uintptr) {
+		mem, merr = unix.Mmap(int(fd), base, int(to-base), unix.PROT_READ, unix.MAP_SHARED|mapFlags)
+	}); err != nil || merr != nil {
+		return false, nil
+	}
+	defer unix.Munmap(mem)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interface {
+			error
+			Addr() uintptr
+		}:
+			err = fmt.Errorf("%w: %w", errShrunk, p)
+		default:
+			panic(p)
+		}
+	}()
+	return true, fn(mem[from-base:])
+}
+
+// errShrunk: a mapped file became shorter.
+var errShrunk = errors.New("file changed while it was read")

@@ -193,7 +193,7 @@ func (c *chaos) step() {
 		}
 	case op < 17:
 		if len(c.txs) > 0 {
-			c.end(c.txs[rapid.IntRange(0, len(c.txs)-1).Draw(c.T, "tx")])
+			c.end(c.txs[max(0, len(c.txs)-rapid.IntRange(1, 6).Draw(c.T, "tx"))])
 		}
 	case op < 18:
 		c.update(c.services[rapid.IntRange(0, 1).Draw(c.T, "service")])
@@ -219,8 +219,9 @@ func (c *chaos) begin() {
 func (c *chaos) call() {
 	call := &chaosCall{service: c.services[rapid.IntRange(0, 1).Draw(c.T, "service")]}
 	ctx := context.Background()
-	if i := rapid.IntRange(-1, len(c.txs)-1).Draw(c.T, "tx"); i >= 0 {
-		call.tx = c.txs[i]
+	// Among the latest few, for several calls of one transaction to meet.
+	if back := rapid.IntRange(0, 4).Draw(c.T, "tx"); back > 0 && back <= len(c.txs) {
+		call.tx = c.txs[len(c.txs)-back]
 		ctx = call.tx.ctx
 	}
 	ctx = context.WithValue(ctx, callKey{}, call)

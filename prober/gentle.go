@@ -70,7 +70,20 @@ func (r *probing) remove(ctx context.Context, list []placed) {
 		return
 	}
 	q.round(ctx, jobs[1:], ask, take, merge)
-	if f := q.sent - q.ok; f > 0 {
+	f := 0
+	for attempt := 0; ; attempt++ { // those that failed are tried again
+		left := jobs[:0]
+		for _, j := range jobs {
+			if !j.sent || j.err != nil {
+				left = append(left, job{name: j.name})
+			}
+		}
+		jobs = left
+		if f = len(jobs); f == 0 || attempt == 3 || !q.round(ctx, jobs, ask, take, merge) {
+			break
+		}
+	}
+	if f > 0 {
 		r.warnings = append(r.warnings, fmt.Sprintf("%d of the probe's entries could not be removed and expire in 60 s", f))
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // cleanUp removes what the load wrote, when the run was allowed to delete: the
-// subtables were empty before it.
+// subtables were empty before it. What the cores don't account for then has
+// leaked.
 func (r *run) cleanUp(ctx context.Context) {
 	if !r.cleared || r.written == 0 || r.gone != nil || ctx.Err() != nil {
 		return
@@ -19,8 +20,39 @@ func (r *run) cleanUp(ctx context.Context) {
 	if err != nil || res == nil {
 		return
 	}
-	r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%s entries in the cores' subtables removed again", prober.Thousands(res.TotalDeleted)))
-	r.written = max(0, r.written-res.TotalDeleted)
+	if res.TotalDeleted > 0 {
+		r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%s entries in the cores' subtables removed again", prober.Thousands(res.TotalDeleted)))
+	}
+	written := r.written
+	r.written = max(0, written-res.TotalDeleted)
+	if r.written == 0 || len(res.Missing) > 0 {
+		return
+	}
+	r.leaked = true
+	leak := verdict.JudgeLeak(verdict.LeakInput{Known: true, EntriesBefore: written, EntriesAfter: r.written, Deleted: res.TotalDeleted})
+	for i := range r.res.Steps {
+		if s := &r.res.Steps[i]; s.Step == StepReset && !s.Skipped {
+			s.Verdicts = append(s.Verdicts, leak)
+			if leak.State > s.State {
+				s.State, s.Line = leak.State, leak.Line
+			}
+			s.More = append(s.More, leak.Causes...)
+		}
+	}
+}
+
+// renamed asks for the names again after the reset. Where they changed, the
+// new ones are those that the load writes to and that are asked about.
+func (r *run) renamed(ctx context.Context) []string {
+	after, err := prober.Whoami(ctx, r.tgt, prober.AskConfig{Workers: min(r.cfg.Workers, 32)})
+	if err != nil || after == nil {
+		return nil
+	}
+	changed := prober.Renamed(r.res.Whoami, after)
+	if len(changed) > 0 {
+		r.res.Whoami = after
+	}
+	return changed
 }
 
 // account says what changed on the target, what was put back and what can't be.
@@ -38,7 +70,11 @@ func (r *run) account() {
 		res.Changed = append(res.Changed, fmt.Sprintf("%s timed writes, into the cores' subtables", prober.Thousands(res.Timed.Written)))
 	}
 	if r.written > 0 { // of a run that was cut short, or may not delete
-		res.Lost = append(res.Lost, fmt.Sprintf("%s written keys are left: they expire when unused for an hour, and `tbl reset` deletes them", prober.Thousands(r.written)))
+		deletes := "tbl reset"
+		if r.leaked {
+			deletes += " --all-names"
+		}
+		res.Lost = append(res.Lost, fmt.Sprintf("%s written keys are left: they expire when unused for an hour, and `%s` deletes them", prober.Thousands(r.written), deletes))
 	}
 	if o := res.Owners; o != nil && o.Accounting.OK > 0 {
 		res.Changed = append(res.Changed, fmt.Sprintf("one small entry per core in each of %d probed subtables", len(o.Names)))

@@ -117,6 +117,7 @@ func TestProof(t *testing.T) {
 		{name: "one address, one core", plane: refplane.Config{DAG: refplane.SrcIP}, want: want{incomplete, [5]verdict.State{incomplete, incomplete, incomplete, incomplete, incomplete}, []string{"one client address reaches one core only"}}},
 		{name: "skewed", fault: "dag-skew=3", want: want{warn, [5]verdict.State{pass, pass, warn, pass, pass}, []string{"SKEWED"}}},
 		{name: "flapping", fault: "flap=10%", want: want{fail, [5]verdict.State{fail, fail, fail, pass, fail}, []string{"ERRORS"}}},
+		{name: "orphans of a reset", fault: "reload-orphans", want: want{fail, [5]verdict.State{pass, fail, pass, pass, pass}, []string{"LEAK: 10,000 entries survived", "tbl reset --all-names"}}},
 		{name: "jitter", fault: "jitter=2%:400000", want: want{pass, allPass, nil}},
 		{name: "some steps", cfg: Config{Skip: []Step{StepLoad, StepOwners}}, want: want{pass, [5]verdict.State{pass, pass, none, pass, none}, []string{"not run: load, owners"}}},
 		{name: "owners only", cfg: Config{Only: []Step{StepOwners}, Names: []string{"my_app"}}, want: want{pass, [5]verdict.State{none, none, none, none, pass}, []string{"subtable 'my_app': owned by TMM"}}},

@@ -26,6 +26,7 @@ type run struct {
 	gone    error
 	samples *timingstats.Set // from the log
 	cleared bool             // the reset step ran
+	leaked  bool             // the last reset did not account for what was written
 	written int64            // entries written by load and timed writes
 }
 
@@ -203,6 +204,10 @@ func (r *run) reset(ctx context.Context) (StepResult, error) {
 	}
 	s := StepResult{Verdicts: append(res.Verdicts, v)}
 	s.Line = decisive(s.Verdicts).Line
+	if err == nil {
+		s.More = r.renamed(ctx)
+		r.res.Warnings = append(r.res.Warnings, s.More...)
+	}
 	return s, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tbl/loader/source"
 	"tbl/target"
 	"tbl/timingstats"
 )
@@ -59,7 +60,7 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 	if b.keys == 0 && cfg.BatchBytes == 0 {
 		b.keys = DefaultUUIDsPerPost
 	}
-	if fit := b.bytes / uuidLine; cfg.Source == nil && (b.keys == 0 || b.keys > fit) {
+	if fit := b.bytes / source.UUIDLine; cfg.Source == nil && (b.keys == 0 || b.keys > fit) {
 		b.keys = fit
 	}
 	if m, ok := cfg.Source.(interface{ MaxKey() int }); ok && m.MaxKey() >= b.bytes {
@@ -291,11 +292,11 @@ func (f *filler) fill(b *body) bool {
 	}
 	switch {
 	case f.repeat:
-		f.chacha = seededChaCha(f.seed, uint64(f.run)<<32|uint64(n))
+		f.chacha = source.NewSeeded(f.seed, uint64(f.run)<<32|uint64(n))
 	case f.chacha == nil:
-		f.chacha = newChaCha()
+		f.chacha = source.NewRandom()
 	}
-	b.data = fillUUIDs(b.data, f.keys, f.chacha)
+	b.data = source.FillUUIDs(b.data, f.keys, f.chacha)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tbl/loader/source"
 	"tbl/target"
 	"tbl/timingstats/verdict"
 )
@@ -144,42 +145,9 @@ func TestBulkRefusesLongKeysBeforeSending(t *testing.T) {
 func TestBulkRefusesKeysBeforeSending(t *testing.T) {
 	for _, in := range []string{"a\n\"b\nc\"\n", "\"a\rb\"\n", "a\n\"\"\n"} {
 		_, err := OpenCSV(strings.NewReader(in), CSVOptions{KeyOnly: true})
-		var bad *CSVError
+		var bad *source.CSVError
 		if !errors.As(err, &bad) {
 			t.Errorf("%q: error %v", in, err)
 		}
 	}
-}
-
-func TestUUIDs(t *testing.T) {
-	body := fillUUIDs(nil, 1000, newChaCha())
-	seen := map[string]bool{}
-	for line := range strings.Lines(string(body)) {
-		u := strings.TrimSuffix(line, "\n")
-		if len(u) != 36 || u[8] != '-' || u[13] != '-' || u[18] != '-' || u[23] != '-' || u[14] != '4' ||
-			!strings.ContainsRune("89ab", rune(u[19])) || strings.Trim(u, "0123456789abcdef-") != "" {
-			t.Fatalf("no version-4 UUID: %q", u)
-		}
-		seen[u] = true
-	}
-	if len(seen) != 1000 {
-		t.Errorf("%d distinct of 1000", len(seen))
-	}
-	var b [36]byte
-	putUUID(b[:], 0x0123456789abcdef, 0x0123456789abcdef)
-	if string(b[:]) != "01234567-89ab-4def-8123-456789abcdef" {
-		t.Errorf("got %s", b[:])
-	}
-}
-
-func BenchmarkFillUUIDs(b *testing.B) {
-	r := newChaCha()
-	body := fillUUIDs(nil, DefaultUUIDsPerPost, r)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		body = fillUUIDs(body, DefaultUUIDsPerPost, r)
-		n += DefaultUUIDsPerPost
-	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mkeys/s")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tbl/loader/source"
 	"tbl/target"
 )
 
@@ -44,42 +45,6 @@ const (
 	// MaxBody is the largest body a dataplane takes, in bytes (16 MiB).
 	MaxBody = 16 << 20
 )
-
-// Keys is a kind of generated keys.
-type Keys uint8
-
-// The kinds. The zero value is KeysSeq.
-const (
-	KeysSeq  Keys = iota // <prefix>_<n>, n counting from 0
-	KeysUUID             // version-4 UUIDs
-	KeysZipf             // <prefix>_<n>, n Zipf-distributed over the key space: few keys are written often
-)
-
-var keysNames = [...]string{KeysSeq: "seq", KeysUUID: "uuid", KeysZipf: "zipf"}
-
-// KeysNames lists the kinds as ParseKeys takes them.
-func KeysNames() []string { return append([]string(nil), keysNames[:]...) }
-
-// ParseKeys reads a kind.
-func ParseKeys(s string) (Keys, error) {
-	for i, n := range keysNames {
-		if n == s {
-			return Keys(i), nil
-		}
-	}
-	return 0, fmt.Errorf("%w: keys %q: want one of %v", ErrConfig, s, keysNames)
-}
-
-// String is the kind as ParseKeys reads it.
-func (k Keys) String() string {
-	if int(k) < len(keysNames) {
-		return keysNames[k]
-	}
-	return fmt.Sprintf("keys(%d)", uint8(k))
-}
-
-// MarshalText spells the kind for JSON.
-func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Stage is a stretch of an open-loop schedule. The rate goes in a straight
 // line from the previous stage's end (0 before the first) to Rate, unless
@@ -136,7 +101,7 @@ type LoadConfig struct {
 	Stages []Stage
 
 	// Keys is the kind of generated keys. The zero value is KeysSeq.
-	Keys Keys
+	Keys source.Keys
 	// KeyPrefix of generated keys. Empty: "loadkey".
 	KeyPrefix string
 	// KeySpace is the number of distinct keys of KeysZipf. 0: 1,000,000.
@@ -212,7 +177,7 @@ func (c *LoadConfig) Validate() error {
 		return bad("a ramp without a rate")
 	case c.Rate > 0 && len(c.Stages) > 0:
 		return bad("a rate and stages: want one of them")
-	case int(c.Keys) >= len(keysNames):
+	case !c.Keys.Valid():
 		return bad("keys %v", c.Keys)
 	case c.KeySpace < 0:
 		return bad("key space %d: want 1 or more", c.KeySpace)
@@ -299,11 +264,11 @@ func (c *BulkConfig) Validate() error {
 		return bad("keys per post %d: want 1 or more", c.UUIDsPerPost)
 	case c.BatchBytes < 0 || c.BatchBytes > MaxBody:
 		return bad("batch size %d: want up to %d bytes", c.BatchBytes, MaxBody)
-	case c.Source == nil && c.UUIDsPerPost > MaxBody/uuidLine:
+	case c.Source == nil && c.UUIDsPerPost > MaxBody/source.UUIDLine:
 		return bad("keys per post %d: a body of %d bytes is over the limit of %d bytes (%d keys)",
-			c.UUIDsPerPost, int64(c.UUIDsPerPost)*uuidLine, MaxBody, MaxBody/uuidLine)
-	case c.Source == nil && c.BatchBytes > 0 && c.BatchBytes < uuidLine:
-		return bad("batch size %d: a key alone takes %d bytes", c.BatchBytes, uuidLine)
+			c.UUIDsPerPost, int64(c.UUIDsPerPost)*source.UUIDLine, MaxBody, MaxBody/source.UUIDLine)
+	case c.Source == nil && c.BatchBytes > 0 && c.BatchBytes < source.UUIDLine:
+		return bad("batch size %d: a key alone takes %d bytes", c.BatchBytes, source.UUIDLine)
 	case c.Workers < 0 || c.Workers > maxWorkers:
 		return bad("workers %d: want 1 to %d", c.Workers, maxWorkers)
 	case c.Runs < 0:
@@ -323,9 +288,6 @@ func (c *BulkConfig) Validate() error {
 	}
 	return nil
 }
-
-// uuidLine is the length of a UUID and its line end, in bytes.
-const uuidLine = 37
 
 func orDefault[T int | int64 | float64 | time.Duration](v, d T) T {
 	if v == 0 {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"tbl/loader/source"
 	"tbl/target"
 )
 
@@ -104,13 +106,21 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 	return r, err
 }
 
+func (l *load) generator() *source.Generator {
+	prefix := l.cfg.KeyPrefix
+	if prefix == "" {
+		prefix = DefaultKeyPrefix
+	}
+	return source.NewGenerator(l.cfg.Keys, prefix, orDefault(l.cfg.KeySpace, DefaultKeySpace), l.seed, l.repeat)
+}
+
 // effectiveSeed is the seed to use, and whether what comes of it is to be
 // repeatable.
 func effectiveSeed(seed uint64, clock target.Clock) (uint64, bool) {
 	if seed != 0 || clock.Virtual() {
 		return seed, true
 	}
-	return randomSeed(), false
+	return rand.Uint64() | 1, false
 }
 
 // between pauses and resets before another run.
@@ -145,11 +155,8 @@ func (l *load) run(ctx context.Context) {
 	l.ended.Store(false)
 	l.base = l.clock.Now()
 	l.col.beginRun()
-	if l.steer != nil {
-		l.steer.base = l.base
-	}
 	l.clock.Run(l.workers, func(i int) {
-		w := &loadWorker{load: l, keys: newKeyGen(l.cfg, l.seed, l.repeat)}
+		w := &loadWorker{load: l, keys: l.generator()}
 		for w.one(ctx) {
 		}
 	})
@@ -158,7 +165,7 @@ func (l *load) run(ctx context.Context) {
 // loadWorker is one worker's state; its buffers are used again and again.
 type loadWorker struct {
 	*load
-	keys    *keyGen
+	keys    *source.Generator
 	req     target.Request
 	ans     target.Answer
 	key     []byte
@@ -230,7 +237,7 @@ func (w *loadWorker) one(ctx context.Context) bool {
 		}
 		w.req.Value = w.val
 	} else {
-		w.key = w.keys.appendKey(w.key[:0], n)
+		w.key = w.keys.Append(w.key[:0], n)
 		w.req.Value = w.value
 	}
 	w.req.Op, w.req.Key = target.OpLoad, w.key

@@ -29,13 +29,12 @@ type steering struct {
 	tgt   target.Target
 	clock target.Clock
 	only  *timingstats.CoreID // nil: all evenly
-	base  time.Time
 
 	mu      sync.Mutex // never held across a request
 	cores   []*steered
 	byID    map[timingstats.CoreID]*steered
-	nextTry int // ports tried
-	step    int
+	nextTry int // the next port to try, from firstPort
+	step    int // ports tried
 	result  Steering
 }
 
@@ -61,9 +60,7 @@ func (p *port) addr() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspe
 // learnPorts asks which cores the ports reach until every core has enough.
 func learnPorts(ctx context.Context, tgt target.Target, known, workers int, only *int, seed uint64) (*steering, error) {
 	s := &steering{tgt: tgt, clock: tgt.Clock(), byID: map[timingstats.CoreID]*steered{}}
-	// A stride that shares no factor with the number of ports visits each once.
 	s.nextTry = int(seed % (lastPort - firstPort + 1))
-	s.step = 0
 	s.result.OnlyCore, s.result.Consistent = only, true
 	if known == 0 {
 		return s, fmt.Errorf("%w: the dataplane doesn't say how many cores it has", ErrNotSteerable)
@@ -177,7 +174,7 @@ func (s *steering) explore(ctx context.Context, ans *target.Answer) (*port, erro
 	return p, nil
 }
 
-// portStride is prime, and so shares no factor with the number of ports.
+// portStride shares no factor with the number of ports: each is visited once.
 const portStride = 7919
 
 // pick takes a port that reaches the core whose turn it is: the one with the

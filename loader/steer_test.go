@@ -9,6 +9,14 @@ import (
 	"tbl/target"
 )
 
+// splitmix is the finaliser of SplitMix64.
+func splitmix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // byPort picks the core by the source port, as a disaggregator does.
 func byPort(cores int) func(int64, *target.Request) int {
 	return func(_ int64, req *target.Request) int {

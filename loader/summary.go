@@ -55,6 +55,9 @@ func (l *load) result() *LoadResult {
 	if c.echoes > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d answers named another key than was sent: %s", c.echoes, c.echoExample))
 	}
+	if c.sent > 0 && c.measuredSent == 0 && len(c.runs) > 0 {
+		r.Warnings = append(r.Warnings, "the run ended within its warm-up: there are no figures")
+	}
 	r.Warnings = append(r.Warnings, c.warnings()...)
 	l.judge(r)
 	return r

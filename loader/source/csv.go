@@ -1,4 +1,4 @@
-package loader
+package source
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ type CSVError struct {
 // Error names the file and the line.
 func (e *CSVError) Error() string { return fmt.Sprintf("%s: line %d: %s", e.Name, e.Line, e.Msg) }
 
-// CSV is a Source that reads rows of key and value. See OpenCSV.
+// CSV gives out rows of key and value. See OpenCSV.
 //
 // Next may be called from many workers, Close when they are done.
 type CSV struct {

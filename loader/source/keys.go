@@ -1,11 +1,53 @@
-package loader
+// Package source makes keys and values: rows of a CSV file, generated keys, and
+// bodies of fresh UUIDs.
+package source
 
 import (
 	crand "crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 )
+
+// Keys is a kind of generated keys.
+type Keys uint8
+
+// The kinds. The zero value is KeysSeq.
+const (
+	KeysSeq  Keys = iota // <prefix>_<n>, n counting from 0
+	KeysUUID             // version-4 UUIDs
+	KeysZipf             // <prefix>_<n>, n Zipf-distributed over the key space: few keys are written often
+)
+
+var keysNames = [...]string{KeysSeq: "seq", KeysUUID: "uuid", KeysZipf: "zipf"}
+
+// KeysNames lists the kinds as ParseKeys takes them.
+func KeysNames() []string { return append([]string(nil), keysNames[:]...) }
+
+// ParseKeys reads a kind.
+func ParseKeys(s string) (Keys, error) {
+	for i, n := range keysNames {
+		if n == s {
+			return Keys(i), nil
+		}
+	}
+	return 0, fmt.Errorf("keys %q: want one of %v", s, keysNames)
+}
+
+// String is the kind as ParseKeys reads it.
+func (k Keys) String() string {
+	if int(k) < len(keysNames) {
+		return keysNames[k]
+	}
+	return fmt.Sprintf("keys(%d)", uint8(k))
+}
+
+// Valid says whether k is one of the kinds.
+func (k Keys) Valid() bool { return int(k) < len(keysNames) }
+
+// MarshalText spells the kind for JSON.
+func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // hexPairs holds the two digits of every byte, low byte first, so that a
 // UUID takes 16 stores of two bytes.
@@ -46,27 +88,20 @@ func putUUID(dst []byte, hi, lo uint64) {
 	le.PutUint16(dst[34:], hexPairs[lo&255])
 }
 
-// newChaCha is a cryptographic generator, seeded by the system.
-func newChaCha() *rand.ChaCha8 {
+// NewRandom is a cryptographic generator, seeded by the system.
+func NewRandom() *rand.ChaCha8 {
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
 	return rand.NewChaCha8(seed)
 }
 
-// seededChaCha is a repeatable one, for stream n of a seed.
-func seededChaCha(seed, n uint64) *rand.ChaCha8 {
+// NewSeeded is a repeatable one, for stream n of a seed.
+func NewSeeded(seed, n uint64) *rand.ChaCha8 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], seed)
 	binary.LittleEndian.PutUint64(b[8:], n)
 	copy(b[16:], "bulk-load bodies")
 	return rand.NewChaCha8(b)
-}
-
-// randomSeed is a seed other than 0 from the system.
-func randomSeed() uint64 {
-	var b [8]byte
-	crand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
 // splitmix is the finaliser of Steele, Lea and Flood's SplitMix64: neighbouring
@@ -78,9 +113,9 @@ func splitmix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// keyGen makes one worker's generated keys. A seeded one gives the n-th key
+// Generator makes one worker's generated keys. A seeded one gives the n-th key
 // the same name whichever worker makes it.
-type keyGen struct {
+type Generator struct {
 	kind   Keys
 	prefix []byte // with the '_'
 	seed   uint64
@@ -93,26 +128,25 @@ type keyGen struct {
 // generator wants more than 1.
 const zipfExponent = 1.1
 
-func newKeyGen(cfg *LoadConfig, seed uint64, repeatable bool) *keyGen {
-	prefix := cfg.KeyPrefix
-	if prefix == "" {
-		prefix = DefaultKeyPrefix
-	}
-	g := &keyGen{kind: cfg.Keys, prefix: []byte(prefix + "_"), seed: seed}
-	switch cfg.Keys {
+// NewGenerator makes keys of a kind, with a prefix where the kind has one,
+// and out of so many where it has a space. Not repeatable, UUIDs come from the
+// system instead of the seed.
+func NewGenerator(kind Keys, prefix string, space int64, seed uint64, repeatable bool) *Generator {
+	g := &Generator{kind: kind, prefix: []byte(prefix + "_"), seed: seed}
+	switch kind {
 	case KeysUUID:
 		if !repeatable {
-			g.chacha = newChaCha()
+			g.chacha = NewRandom()
 		}
 	case KeysZipf:
 		g.pcg = rand.NewPCG(seed, 0)
-		g.zipf = rand.NewZipf(rand.New(g.pcg), zipfExponent, 1, uint64(orDefault(cfg.KeySpace, DefaultKeySpace))-1)
+		g.zipf = rand.NewZipf(rand.New(g.pcg), zipfExponent, 1, uint64(max(space, 1))-1)
 	}
 	return g
 }
 
-// appendKey appends the n-th key.
-func (g *keyGen) appendKey(dst []byte, n int64) []byte {
+// Append appends the n-th key.
+func (g *Generator) Append(dst []byte, n int64) []byte {
 	switch g.kind {
 	case KeysUUID:
 		var hi, lo uint64
@@ -132,14 +166,17 @@ func (g *keyGen) appendKey(dst []byte, n int64) []byte {
 	return strconv.AppendInt(append(dst, g.prefix...), n, 10)
 }
 
-// fillUUIDs overwrites body with n lines of fresh UUIDs.
-func fillUUIDs(body []byte, n int, r *rand.ChaCha8) []byte {
-	if cap(body) < n*uuidLine {
-		body = make([]byte, n*uuidLine)
+// UUIDLine is the length of a UUID and its line end, in bytes.
+const UUIDLine = 37
+
+// FillUUIDs overwrites body with n lines of fresh UUIDs.
+func FillUUIDs(body []byte, n int, r *rand.ChaCha8) []byte {
+	if cap(body) < n*UUIDLine {
+		body = make([]byte, n*UUIDLine)
 	}
-	body = body[:n*uuidLine]
-	for i := 0; i < len(body); i += uuidLine {
-		line := body[i : i+uuidLine : i+uuidLine]
+	body = body[:n*UUIDLine]
+	for i := 0; i < len(body); i += UUIDLine {
+		line := body[i : i+UUIDLine : i+UUIDLine]
 		putUUID(line, r.Uint64(), r.Uint64())
 		line[36] = '\n'
 	}

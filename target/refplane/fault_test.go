@@ -278,3 +278,53 @@ func TestFaultsCombine(t *testing.T) {
 		}
 	}
 }
+
+func TestChattyLogMakesRealRequestsWait(t *testing.T) {
+	p := start(t, Config{Cores: 1, Faults: []Fault{{Name: ChattyLog, Rate: 1}}})
+	must(t, p, target.Request{})
+	p.chatty.mu.Lock()
+	p.chatty.lines = 1e6 // each waits for 2 ms
+	p.chatty.mu.Unlock()
+	begin := p.elapsed()
+	for range 20 {
+		must(t, p, target.Request{})
+	}
+	if d := p.elapsed() - begin; d < 35*time.Millisecond {
+		t.Errorf("20 requests behind a backlog of a million lines took %v, want 40 ms", d)
+	}
+}
+
+func TestHandoffDelayIsAddedToRemoteWritesOnly(t *testing.T) {
+	for _, clock := range []ClockKind{Wall, Model} {
+		p := start(t, Config{Cores: 2, Clock: clock, Seed: 3, Click: time.Microsecond, HandoffDelay: 3 * time.Millisecond})
+		for k := range 2 {
+			for i := range 5 {
+				name := fmt.Appendf(nil, "n%d", i)
+				a := must(t, p, target.Request{Op: target.OpTable, Table: target.TableLookup, Conn: connTo(t, p, k), Subtable: name, Key: []byte("k")})
+				far := p.OwnerOf(name) != k
+				if far && a.Clicks < 3000 {
+					t.Errorf("%v: %d clicks for a remote look-up, want 3000 and more", clock, a.Clicks)
+				}
+				if !far && clock == Model && a.Clicks >= 3000 && a.Clicks != p.jitterClicks {
+					t.Errorf("%v: %d clicks for an own look-up", clock, a.Clicks)
+				}
+			}
+		}
+	}
+}
+
+func FuzzParseFault(f *testing.F) {
+	for _, s := range []string{"dead-core=2", "dag-skew=1:2", "stall=0:1ms:1s", "jitter=1%:5", "flap=5%", "chatty-log=10", "enumerate-count"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		fault, err := ParseFault(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseFault(fault.String())
+		if err != nil || again.String() != fault.String() {
+			t.Errorf("%q prints as %q, which reads as %q, %v", s, fault, again, err)
+		}
+	})
+}

@@ -114,3 +114,21 @@ func heapInuse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse)
 }
+
+// BenchmarkGC is a garbage collection beside the given number of entries:
+// what it costs must not grow with them.
+func BenchmarkGC(b *testing.B) {
+	for _, n := range []int{0, 1_000_000, 10_000_000} {
+		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {
+			if testing.Short() && n > 1_000_000 {
+				b.Skip("1 GB")
+			}
+			st := filled(n)
+			b.ResetTimer()
+			for range b.N {
+				runtime.GC()
+			}
+			runtime.KeepAlive(st)
+		})
+	}
+}

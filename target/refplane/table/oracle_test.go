@@ -445,3 +445,21 @@ func TestShrinkFindsTheCulprits(t *testing.T) {
 		t.Errorf("shrunk to %d steps, want 2", len(got))
 	}
 }
+
+// FuzzTable lets the fuzzer choose the operations: four bytes each.
+func FuzzTable(f *testing.F) {
+	f.Add([]byte("\x00\x01\x02\x03\x00\x01\x02\x03\x06\x01\x02\x03"))
+	f.Add(bytes.Repeat([]byte("\x05abc"), 40))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		var steps []step
+		for ; len(script) >= 4 && len(steps) < 2000; script = script[4:] {
+			s := randomStep(rand.New(rand.NewPCG(uint64(script[2]), uint64(script[3]))))
+			s.op = target.TableOp(script[0] % byte(target.TableLifetime+1))
+			s.key = fmt.Sprintf("key%d", script[1])
+			steps = append(steps, s)
+		}
+		if err := replay(steps, 16); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,12 +1,16 @@
 package app
 
 import (
+	"context"
 	"errors"
-
+	"fmt"
+	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
 
+	"tbl/cmd/tbl/internal/render"
 	"tbl/target"
 	"tbl/target/cluster"
 	"tbl/target/refplane"
@@ -35,6 +39,32 @@ func clusterFlags() []cli.Flag {
 type clusterOptions struct {
 	cfg       cluster.Config
 	transport cluster.Transport // of remote nodes
+	txSize    int               // invocations of a transaction, for commands that know none
+}
+
+// overNodes adds the flags of a command that can load several nodes.
+func overNodes(own []cli.Flag) []cli.Flag {
+	return flags(own, clusterFlags(), []cli.Flag{txSizeFlag()})
+}
+
+// txSizeFlag is for commands that know no transactions.
+func txSizeFlag() cli.Flag {
+	return intFlag(catTarget, "tx-size", 10, "with --sticky: requests that make a transaction")
+}
+
+// loadOverNodes checks the cluster flags of a command that loads a target.
+func loadOverNodes(c *cli.Context) error {
+	if len(c.StringSlice("target")) > 1 {
+		if g := given(c, "steer", "only-core"); len(g) > 0 {
+			return usagef("--%s is for one target: ports are learnt of one dataplane", g[0])
+		}
+		_, err := parseCluster(c)
+		return err
+	}
+	if g := given(c, "policy", "sticky", "repin", "pin-at", "transport", "tx-size"); len(g) > 0 {
+		return usagef("--%s is for several targets: repeat --target", g[0])
+	}
+	return nil
 }
 
 func parseCluster(c *cli.Context) (clusterOptions, error) {
@@ -64,6 +94,9 @@ func parseCluster(c *cli.Context) (clusterOptions, error) {
 		o.transport = cluster.Pooled
 	}
 	o.cfg.Seed = c.Uint64("seed")
+	if o.txSize = c.Int("tx-size"); c.IsSet("tx-size") && o.txSize < 1 {
+		return o, usagef("--tx-size %d: want at least 1", o.txSize)
+	}
 	return o, nil
 }
 
@@ -151,3 +184,100 @@ type clusterTarget struct {
 
 // Close closes the cluster, then its nodes.
 func (t *clusterTarget) Close() error { return errors.Join(t.Target.Close(), closeNodes(t.nodes)) }
+
+// clusterNode counts what one node of a load did, and gives its cores the
+// node's number as their blade's, so that they stay apart in every table.
+// Nodes that are chassis themselves can't be told apart in this way.
+type clusterNode struct {
+	target.Target
+	number                int
+	sent, ok, chassis     atomic.Int64
+	sum, longest, refused atomic.Int64 // ns, ns, requests
+}
+
+// Do performs one request.
+func (n *clusterNode) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	if req.Op == target.OpStats {
+		// One node's counters would pass for those of all.
+		ans.Reset()
+		return &target.Error{Class: target.ClassHTTP4xx, Completion: target.CompletionYes, Status: http.StatusNotFound}
+	}
+	clock := n.Clock()
+	start := clock.Now()
+	err := n.Target.Do(ctx, req, ans)
+	n.sent.Add(1)
+	if err != nil {
+		if target.ClassOf(err) == target.ClassRefused {
+			n.refused.Add(1)
+		}
+		return err
+	}
+	n.ok.Add(1)
+	took := int64(clock.Now().Sub(start))
+	n.sum.Add(took)
+	for was := n.longest.Load(); took > was && !n.longest.CompareAndSwap(was, took); {
+		was = n.longest.Load()
+	}
+	if ans.Slot != 0 {
+		n.chassis.Add(1)
+	}
+	ans.Slot = n.number
+	return nil
+}
+
+// clusterRun is a load over several nodes.
+type clusterRun struct {
+	nodes  []*clusterNode
+	policy cluster.Policy
+	sticky bool
+	txSize int
+}
+
+// openCluster opens several targets as one.
+func (o *targetOptions) openCluster() (*plane, error) {
+	b := *o.balance
+	nodes, err := o.remoteNodes(b.transport)
+	if err != nil {
+		return nil, err
+	}
+	run := &clusterRun{policy: b.cfg.Policy, sticky: b.cfg.Sticky, txSize: b.txSize}
+	for i := range nodes {
+		n := &clusterNode{Target: nodes[i].Targets[b.transport], number: i + 1}
+		run.nodes = append(run.nodes, n)
+		nodes[i].Targets[b.transport] = n
+	}
+	p, _, err := b.open(nodes, nil)
+	if err != nil {
+		return nil, errors.Join(err, closeNodes(nodes))
+	}
+	var tgt target.Target = p
+	if b.cfg.Sticky {
+		tgt = cluster.NewBatched(p, b.txSize)
+	}
+	return &plane{Target: &clusterTarget{tgt, nodes}, cluster: run}, nil
+}
+
+// report adds the nodes to a load's result.
+func (r *clusterRun) report(d *render.Document) {
+	var nodes []render.Node
+	var all int64
+	for _, n := range r.nodes {
+		all += n.ok.Load()
+	}
+	for _, n := range r.nodes {
+		ok := n.ok.Load()
+		node := render.Node{Node: n.Name(), Number: n.number, Sent: n.sent.Load(), OK: ok, Failed: n.sent.Load() - ok, Refused: n.refused.Load(), MaxNS: n.longest.Load()}
+		if ok > 0 {
+			node.Share, node.AvgNS = float64(ok)/float64(all), n.sum.Load()/ok
+		}
+		nodes = append(nodes, node)
+		if n.chassis.Load() > 0 {
+			d.Linef("warning: node %d says which blade answered: its blades are counted as one", n.number)
+		}
+	}
+	how := r.policy.String()
+	if r.sticky {
+		how += fmt.Sprintf(", sticky in transactions of %d", r.txSize)
+	}
+	render.Nodes(d, how, nodes)
+}

@@ -25,6 +25,9 @@ func jsonFields(d *render.Document) (map[string]any, error) {
 	if err := dec.Decode(&fields); err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
+	for name, v := range d.Extra {
+		fields[name] = v
+	}
 	for name, v := range d.Figures {
 		if _, taken := fields[name]; !taken {
 			fields[name] = v

@@ -18,7 +18,7 @@ func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "load",
 		Usage: "write, one write per fresh connection",
-		Flags: commandFlags(
+		Flags: overNodes(commandFlags(
 			intFlag("", "count", 0, "number of writes (neither --count nor --file nor --duration: until every core was covered)"),
 			stringFlag("", "file", "", "write the rows (key,value) of a CSV `FILE`, - for stdin"),
 			durationFlag("", "duration", 0, "stop after that time"),
@@ -38,12 +38,15 @@ func (a *app) loadCommand() *cli.Command {
 			boolFlag("", "steer", "pick source ports that reach every core evenly"),
 			intFlag("", "only-core", -1, "pick source ports that reach core `K` only"),
 			boolFlag("", "destroy", "with --runs: delete entries that are already there"),
-		),
+		)),
 		Action: a.load,
 	}
 }
 
 func (a *app) load(c *cli.Context) error {
+	if err := loadOverNodes(c); err != nil {
+		return err
+	}
 	if n := given(c, "count", "file"); len(n) > 1 {
 		return usagef("--%s and --%s: want one source", n[0], n[1])
 	}
@@ -199,7 +202,7 @@ func (a *app) bulkPostCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bulk-post",
 		Usage: "write batches of fresh UUIDv4 keys, one batch per POST",
-		Flags: commandFlags(
+		Flags: overNodes(commandFlags(
 			intFlag("", "num-posts", loader.DefaultNumPosts, "number of batches"),
 			intFlag("", "uuids-per-post", loader.DefaultUUIDsPerPost, "keys per batch"),
 			intFlag("", "batch-bytes", 0, "bound batches by size instead, in bytes"),
@@ -211,12 +214,15 @@ func (a *app) bulkPostCommand() *cli.Command {
 			boolFlag("", "reuse-bodies", "send the same bodies again and again, to measure the wire"),
 			intFlag("", "threshold", 100, "clicks per write from which a batch is remote"),
 			boolFlag("", "destroy", "with --runs: delete entries that are already there"),
-		),
+		)),
 		Action: a.bulkPost,
 	}
 }
 
 func (a *app) bulkPost(c *cli.Context) error {
+	if err := loadOverNodes(c); err != nil {
+		return err
+	}
 	if err := atLeast(c, 1, "num-posts", "uuids-per-post", "workers", "runs", "threshold"); err != nil {
 		return err
 	}

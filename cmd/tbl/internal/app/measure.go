@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,6 +40,13 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if c.Bool("dry-run") {
 		return a.plan(out, opts, n)
 	}
+	if len(opts.urls) > 1 && hasFlag(c.Command, "policy") {
+		b, err := parseCluster(c)
+		if err != nil {
+			return err
+		}
+		opts.balance = &b
+	}
 	p, err := opts.open(c.Context)
 	if err != nil {
 		return err
@@ -48,6 +56,9 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	err = errors.Join(err, p.Close())
 	if doc == nil {
 		return runError(err)
+	}
+	if p.cluster != nil {
+		p.cluster.report(doc)
 	}
 	for _, w := range p.warnings() {
 		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", w)
@@ -119,4 +130,9 @@ func dryRunFlag() []cli.Flag {
 // commands share.
 func commandFlags(own ...cli.Flag) []cli.Flag {
 	return flags(own, dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags())
+}
+
+// hasFlag says that a command knows a flag.
+func hasFlag(cmd *cli.Command, name string) bool {
+	return slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == name })
 }

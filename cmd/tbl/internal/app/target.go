@@ -25,11 +25,12 @@ import (
 
 // targetOptions are the checked target flags.
 type targetOptions struct {
-	a      *app
-	urls   []string // none: embedded
-	remote remote.Config
-	plane  refplane.Config
-	log    string // where an embedded plane's log goes
+	a       *app
+	urls    []string // none: embedded
+	remote  remote.Config
+	plane   refplane.Config
+	log     string          // where an embedded plane's log goes
+	balance *clusterOptions // how to balance several URLs, nil: not
 	// capture keeps an embedded plane's log lines in memory too.
 	capture bool
 }
@@ -195,6 +196,7 @@ type plane struct {
 	target.Target
 	embedded *refplane.Plane // nil when remote
 	captured *captured       // an embedded plane's log, where it is wanted
+	cluster  *clusterRun     // nil with one target
 	close    []func() error
 }
 
@@ -203,8 +205,11 @@ func (o *targetOptions) open(context.Context) (*plane, error) {
 	if len(o.urls) == 0 {
 		return o.openEmbedded()
 	}
-	if len(o.urls) > 1 {
+	if len(o.urls) > 1 && o.balance == nil {
 		return nil, usagef("--target: %s takes one target", "this command")
+	}
+	if len(o.urls) > 1 {
+		return o.openCluster()
 	}
 	cfg := o.remote
 	cfg.URL = o.urls[0]

@@ -30,6 +30,8 @@ type Document struct {
 	// assertions can name.
 	Data    any
 	Figures map[string]float64
+	// Extra are further fields of the JSON form.
+	Extra map[string]any
 }
 
 // Block is a line of text or a table.

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"tbl/prober/stickiness"
 )
@@ -59,4 +61,28 @@ func examples(d *Document, name string, list []stickiness.Example) {
 	for _, e := range list {
 		t.Row(e.Transaction, strings.Join(e.Nodes, " "), e.Error)
 	}
+}
+
+// Node is what one of several nodes did under a load.
+type Node struct {
+	Node    string  `json:"node"`
+	Number  int     `json:"number"` // from 1; its cores carry it as their blade
+	Sent    int64   `json:"sent"`
+	OK      int64   `json:"ok"`
+	Failed  int64   `json:"failed"`
+	Refused int64   `json:"refused"` // of Failed
+	Share   float64 `json:"share"`   // of all that was ok, 0 to 1
+	AvgNS   int64   `json:"avg_ns"`
+	MaxNS   int64   `json:"max_ns"`
+}
+
+// Nodes adds the nodes of a load to its document, before everything else.
+func Nodes(d *Document, how string, nodes []Node) {
+	t := &Table{Name: "nodes", Header: []string{"NODE", "number", "sent", "ok", "failed", "share", "avg", "max"}}
+	for _, n := range nodes {
+		t.Row(n.Node, n.Number, n.Sent, n.OK, n.Failed, Percent(n.Share), time.Duration(n.AvgNS), time.Duration(n.MaxNS))
+	}
+	head := Block{Line: fmt.Sprintf("%d nodes, %s; their cores are shown as node/tmm", len(nodes), how)}
+	d.Blocks = append([]Block{head, {Table: t}}, d.Blocks...)
+	d.Extra = map[string]any{"nodes": nodes, "balance": how}
 }

@@ -43,6 +43,8 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 		}
 	case msg[0] == 'P' && string(msg[:6]) == "PROBE ":
 		l.Kind = parseProbe(msg, l)
+	case m >= 3 && b[m-1] == ' ' && (b[m-2] == '>' || b[m-3] == '>'):
+		// A rule's text may say anything.
 	default:
 		l.Kind = heldNotice(msg, l)
 	}
@@ -297,11 +299,11 @@ func heldNotice(msg []byte, l *Line) Kind {
 	case '.':
 		if rest, ok := bytes.CutSuffix(msg, []byte(" messages.")); ok {
 			held, i, ok := numberBack(rest, len(rest), 0)
-			if ok && bytes.HasSuffix(rest[:i], []byte("Re-enabling general logging; held ")) && !isRule(msg) {
+			if ok && bytes.HasSuffix(rest[:i], []byte("Re-enabling general logging; held ")) {
 				l.Held = held
 				return KindHeld
 			}
-		} else if bytes.HasSuffix(msg, []byte("Per-invocation log rate exceeded; throttling.")) && !isRule(msg) {
+		} else if bytes.HasSuffix(msg, []byte("Per-invocation log rate exceeded; throttling.")) {
 			return KindHeld
 		}
 	case 's':
@@ -347,6 +349,3 @@ func text(msg []byte) []byte {
 	}
 	return msg
 }
-
-// isRule tells text that a rule logged: it may say anything.
-func isRule(msg []byte) bool { return bytes.HasPrefix(msg, []byte("Rule ")) }

@@ -1,0 +1,142 @@
+package logparse_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"tbl/logparse"
+)
+
+// FuzzParse: whatever a line holds, nothing panics, what the parser remembers
+// changes nothing, and a sample's fields are where they say.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		line(1), "tmm=1 subtable=s writes=1 key=k clicks=5 SLOW (sampled 1/9)", "<134>1 2026-05-06T16:02:11.482-07:00 bigip1 tmm 16963 - [F5@12276 a=\"]\"] tmm=1 subtable=s",
+		"PROBE tmm=3 subtable=uuid_01 clicks=2104 entries=4 NON_OWNER", "05-06 16:02:11 info bigip1 tmm2[16963]: Rule x <A> tmm=", "May  6 16:02:14 bigip1 last message repeated 5 times",
+		"tmm=1 subtable=localdb_tmm_1_922743 initialized after 3 probes (diff=-11 clicks of 4 total TMMs)",
+		"tmm=1 WARNING could not find local subtable after 200 probes; using localdb_tmm_1_4711 (last diff=-5210)",
+	} {
+		f.Add([]byte(s), []byte(line(2)))
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		var fresh, warm logparse.Parser
+		var l, m logparse.Line
+		for _, x := range [][]byte{a, b, a, b, b, a} {
+			warm.Parse(x, &m)
+			fresh = logparse.Parser{}
+			fresh.Parse(x, &l)
+			if diff := cmp.Diff(look(&l), look(&m)); diff != "" {
+				t.Fatalf("%q: -fresh +after other lines\n%s", x, diff)
+			}
+			l.Time()
+		}
+		if l.Kind == logparse.KindSample {
+			tag := "SLOW"
+			if l.Fast {
+				tag = "FAST_LOCAL"
+			}
+			unique := ""
+			if l.Unique {
+				unique = "unique, "
+			}
+			// Leading zeros are read but not written again.
+			text := fmt.Sprintf(" subtable=%s writes=%d key=%s clicks=%d %s (%ssampled 1/%d)", l.Subtable, l.Writes, l.Key, l.Clicks, tag, unique, l.Rate)
+			if !bytes.Contains(a, []byte(text)) && !bytes.Contains(a, []byte("=0")) && !bytes.Contains(a, []byte("/0")) {
+				t.Fatalf("%q: read as %q", a, text)
+			}
+		}
+	})
+}
+
+// FuzzCounts builds a log from known samples and noise, and counts them again.
+func FuzzCounts(f *testing.F) {
+	f.Add(uint64(1), []byte("key with clicks=3 FAST_LOCAL (sampled 1/1)"), []byte("noise tmm=3 subtable=x"), uint16(100))
+	f.Add(uint64(2), []byte("\x00\xff"), []byte("tmm=1 subtable=s writes=3 key=k clicks=5 SLOW (sampled 1/9)"), uint16(3))
+	f.Add(uint64(3), []byte(""), []byte("Suppressed 3 messages from x\nmessage repeated 3 times: ["), uint16(5000))
+	f.Fuzz(func(t *testing.T, seed uint64, key, noise []byte, size uint16) {
+		key = bytes.ReplaceAll(key, []byte("\n"), []byte(" "))
+		noise = bytes.ReplaceAll(noise, []byte("\n"), []byte(" "))
+		rng := rand.New(rand.NewPCG(seed, 0))
+		prefixes := []string{"", "May  6 16:02:11 bigip1 info tmm1[7]: Rule /Common/L <HTTP_REQUEST>: ", "2026-05-06T16:02:11.482+03:00 bigip1 tmm1[7]: ",
+			"<134>1 2026-05-06T16:02:11Z bigip1 tmm 7 - [a b=\"]\"] ", "05-06 16:02:11 info bigip1 tmm1[7]: Rule L <A> ", "<134>May  6 16:02:11 slot1/bigip1 info tmm1[7]: "}
+		var b strings.Builder
+		want := 0
+		var clicks []int64
+		lines := 1 + rng.IntN(40)
+		for i := range lines {
+			if rng.IntN(2) == 0 { // noise, made harmless by what stands before it
+				b.WriteString("May  6 16:02:11 bigip1 info tmm1[7]: Rule /Common/other <HTTP_REQUEST>: said ")
+				b.Write(noise)
+				b.WriteByte('\n')
+				continue
+			}
+			c := rng.Int64N(1 << 31)
+			fmt.Fprintf(&b, "%stmm=1 subtable=s writes=%d key=%s clicks=%d %s", prefixes[rng.IntN(len(prefixes))], i+1, key, c,
+				[]string{"FAST_LOCAL (sampled 1/10)", "SLOW (unique, sampled 1/10)"}[rng.IntN(2)])
+			b.WriteString([]string{"\n", "\r\n", "\x00\n"}[rng.IntN(3)])
+			want++
+			clicks = append(clicks, c)
+		}
+		opt := options()
+		opt.Run = logparse.RunAll
+		opt.Now = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+		r, err := logparse.Scan(t.Context(), []logparse.Input{logparse.Reader("fuzz", &pieces{b.String(), 1 + int(size)})}, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Counts.Samples != int64(want) || r.Counts.Lines != int64(lines) || r.Counts.Other != int64(lines-want) {
+			t.Fatalf("%d samples in %d lines, counted %+v\n%q", want, lines, r.Counts, b.String())
+		}
+		if want == 0 {
+			return
+		}
+		got := samples(r.Devices[0])
+		for i := range got {
+			if got[i].Key != string(key) || got[i].Clicks != clicks[i] {
+				t.Fatalf("sample %d: %+v, want key %q and %d clicks", i, got[i], key, clicks[i])
+			}
+		}
+	})
+}
+
+// pieces gives text in pieces of n bytes.
+type pieces struct {
+	text string
+	n    int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n, err := strings.NewReader(p.text[:min(p.n, len(p.text))]).Read(b)
+	p.text = p.text[n:]
+	return n, err
+}
+
+func TestNoAllocationsPerLine(t *testing.T) {
+	var b strings.Builder
+	for i := range 1000 {
+		b.WriteString(line(i + 1))
+		b.WriteString("May  6 16:02:12 bigip1 notice mcpd[6123]: 01070410:5: Removed subscription; appears in no report\n")
+		b.WriteString(strings.ReplaceAll(line(i+1), "May  6 16:02:11 bigip1", fmt.Sprintf("2026-05-06T16:02:11.%03d+03:00 slot1/bigip2.example.net", i)))
+		b.WriteString("<134>1 2026-05-06T16:02:11Z bigip3 tmm 7 - - tmm=3 subtable=s writes=x key=k\n")
+		b.WriteString("PROBE tmm=3 subtable=uuid_01 clicks=2104 entries=4 NON_OWNER\n")
+	}
+	data := []byte(b.String())
+	var buf logparse.Cutter
+	opt := options()
+	opt.Since = now.AddDate(-2, 0, 0)
+	opt.NewSamples = func() logparse.SampleCollector { return &digest{} }
+	opt.NewProbes = nil
+	few := testing.AllocsPerRun(5, func() { buf.Scan(opt, data[:len(data)/10], 0) })
+	all := testing.AllocsPerRun(5, func() { buf.Scan(opt, data, 0) })
+	if all > few+8 { // buffers grow a few times
+		t.Errorf("%v allocations for 5,000 lines, %v for 500: lines allocate", all, few)
+	}
+	if few > 120 {
+		t.Errorf("%v allocations for a scan", few)
+	}
+}

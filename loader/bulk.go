@@ -80,16 +80,11 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 		}
 		return b.result(), err
 	}
-	k := keeper{tgt: tgt, known: known, workers: b.workers, start: ask(ctx, tgt)}
+	k := keeper{tgt: tgt, known: known, workers: b.workers}
 	for run := range max(1, cfg.Runs) {
 		var deleted int64
-		if run > 0 {
-			if err = b.clock.Sleep(ctx, cfg.Pause); err != nil {
-				break
-			}
-			if deleted, err = k.clear(ctx); err != nil {
-				break
-			}
+		if deleted, err = k.before(ctx, run, cfg.Runs, cfg.Pause); err != nil {
+			break
 		}
 		b.run(ctx, run)
 		b.col.endRun(deleted)

@@ -48,8 +48,9 @@ type collector struct {
 	echoExample                string
 
 	known     int
-	cores     []*coreStats // in the order of their first answers
-	bySlot0   []*coreStats // by core number, blade 0
+	only      *timingstats.CoreID // the only core that is to be heard; nil: all
+	cores     []*coreStats        // in the order of their first answers
+	bySlot0   []*coreStats        // by core number, blade 0
 	connect   timingstats.Recorder
 	firstByte timingstats.Recorder
 	lateMax   time.Duration
@@ -322,9 +323,27 @@ func (c *collector) slots() []int {
 	return out
 }
 
+// expectOnly says that one core alone is to be heard.
+func (c *collector) expectOnly(id timingstats.CoreID) {
+	c.only = &id
+	if p := c.progress; p != nil {
+		p.Known.Store(1)
+		p.missing.Store(0)
+		if id.Core < 64 {
+			p.missing.Store(1 << id.Core)
+		}
+	}
+}
+
 // missing lists the known cores that have no successful write.
 func (c *collector) missing() []timingstats.CoreID {
 	out := []timingstats.CoreID{}
+	if c.only != nil {
+		if !slices.ContainsFunc(c.cores, func(s *coreStats) bool { return s.id == *c.only }) {
+			out = append(out, *c.only)
+		}
+		return out
+	}
 	slots := c.slots()
 	if len(slots) == 0 {
 		slots = []int{0}

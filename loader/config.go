@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tbl/loader/pace"
 	"tbl/loader/source"
 	"tbl/target"
 )
@@ -46,14 +47,8 @@ const (
 	MaxBody = 16 << 20
 )
 
-// Stage is a stretch of an open-loop schedule. The rate goes in a straight
-// line from the previous stage's end (0 before the first) to Rate, unless
-// Step holds it at Rate from the start.
-type Stage struct {
-	Duration time.Duration
-	Rate     float64 // requests per second, 0 or more
-	Step     bool
-}
+// Stage is a stretch of an open-loop schedule.
+type Stage = pace.Stage
 
 // Source gives out the keys and values to write, in order. See OpenCSV.
 //
@@ -126,8 +121,8 @@ type LoadConfig struct {
 	Steer    bool
 	OnlyCore *int
 
-	// Runs repeats the run, with a reset of every core in between. 0: 1. The
-	// last run's entries stay. It needs no Source.
+	// Runs repeats the run, with a reset of every core before each. 0: 1,
+	// without a reset. The last run's entries stay. Not with a Source.
 	Runs int
 	// Pause is between two runs. 0: none.
 	Pause time.Duration
@@ -225,7 +220,8 @@ type BulkConfig struct {
 	BatchBytes int
 	// Workers is how many bodies are on their way at most. 0: 16.
 	Workers int
-	// Runs repeats all posts, with a reset of every core in between. 0: 1.
+	// Runs repeats all posts, with a reset of every core before each time. 0:
+	// 1, without a reset.
 	Runs int
 	// Pause is between two runs. 0: none.
 	Pause time.Duration

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"time"
 
 	"tbl/target"
 	"tbl/timingstats"
@@ -46,13 +47,31 @@ func (h holdings) minus(before holdings) holdings {
 	return out
 }
 
-// keeper resets the target between runs, and remembers what survived.
+// keeper resets the target before each of several runs, and remembers what
+// survived.
 type keeper struct {
 	tgt     target.Target
 	known   int // cores
 	workers int
-	start   holdings // before the first run
+	start   holdings // before the first run: nothing that a reset could reach
 	leak    verdict.Verdict
+}
+
+// before prepares a run, counted from 0, of so many.
+func (k *keeper) before(ctx context.Context, run, runs int, pause time.Duration) (deleted int64, err error) {
+	switch {
+	case run > 0:
+		if err := k.tgt.Clock().Sleep(ctx, pause); err != nil {
+			return 0, err
+		}
+		return k.clear(ctx)
+	case runs > 1:
+		if deleted, err = resetAll(ctx, k.tgt, k.known, k.workers); err != nil {
+			return deleted, err
+		}
+	}
+	k.start = ask(ctx, k.tgt)
+	return deleted, nil
 }
 
 // clear resets every core, and judges whether something of the runs' survived.

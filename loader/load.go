@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tbl/loader/pace"
 	"tbl/loader/source"
 	"tbl/target"
+	"tbl/timingstats"
 )
 
 // load is a Load under way.
@@ -26,7 +28,7 @@ type load struct {
 	value    []byte
 	limit    int64 // requests of a run, 0: none
 	coverage bool
-	sched    schedule
+	sched    pace.Schedule
 	steer    *steering // nil: the target picks ports
 	keeper   keeper
 
@@ -51,7 +53,7 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 	}
 	l := &load{
 		cfg: &cfg, tgt: tgt, clock: tgt.Clock(), value: cfg.Value,
-		workers: orDefault(cfg.Workers, DefaultWorkers), limit: cfg.Count, sched: newSchedule(&cfg),
+		workers: orDefault(cfg.Workers, DefaultWorkers), limit: cfg.Count, sched: pace.New(cfg.Rate, cfg.Ramp, cfg.Stages),
 	}
 	l.seed, l.repeat = effectiveSeed(cfg.Seed, l.clock)
 	if l.value == nil {
@@ -68,6 +70,9 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 	if cfg.Progress != nil {
 		cfg.Progress.Total.Store(l.requested() * int64(max(1, cfg.Runs)))
 	}
+	if cfg.OnlyCore != nil {
+		l.col.expectOnly(timingstats.CoreID{Core: *cfg.OnlyCore})
+	}
 	if err == nil && (cfg.Steer || cfg.OnlyCore != nil) {
 		l.steer, err = learnPorts(ctx, tgt, known, l.workers, cfg.OnlyCore, l.seed)
 	}
@@ -78,13 +83,11 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		}
 		return l.result(), err
 	}
-	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers, start: ask(ctx, tgt)}
+	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers}
 	for run := range max(1, cfg.Runs) {
 		var deleted int64
-		if run > 0 {
-			if deleted, err = l.between(ctx); err != nil {
-				break
-			}
+		if deleted, err = l.keeper.before(ctx, run, cfg.Runs, cfg.Pause); err != nil {
+			break
 		}
 		l.run(ctx)
 		l.col.endRun(deleted)
@@ -123,14 +126,6 @@ func effectiveSeed(seed uint64, clock target.Clock) (uint64, bool) {
 	return rand.Uint64() | 1, false
 }
 
-// between pauses and resets before another run.
-func (l *load) between(ctx context.Context) (deleted int64, err error) {
-	if err := l.clock.Sleep(ctx, l.cfg.Pause); err != nil {
-		return 0, err
-	}
-	return l.keeper.clear(ctx)
-}
-
 // requested is how many writes a run asks for, 0 where that isn't known.
 func (l *load) requested() int64 {
 	switch {
@@ -141,9 +136,9 @@ func (l *load) requested() int64 {
 	case l.limit > 0:
 		return l.limit
 	}
-	total := l.sched.total()
+	total := l.sched.Total()
 	if d := l.cfg.Duration; d > 0 && l.cfg.openLoop() {
-		if n := int64(l.sched.due(d)); total == 0 || n < total {
+		if n := int64(l.sched.Due(d)); total == 0 || n < total {
 			total = n
 		}
 	}
@@ -206,7 +201,7 @@ func (w *loadWorker) take(ctx context.Context) (n int64, due time.Duration, ok b
 	if w.limit > 0 && n >= w.limit {
 		return 0, 0, false
 	}
-	if due, ok = w.sched.at(n); !ok || d > 0 && due >= d {
+	if due, ok = w.sched.At(n); !ok || d > 0 && due >= d {
 		return 0, 0, false
 	}
 	for wait := due - w.now(); wait > 0; wait = due - w.now() {

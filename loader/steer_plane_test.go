@@ -7,6 +7,7 @@ import (
 	"tbl/target"
 	"tbl/target/refplane"
 	"tbl/target/remote"
+	"tbl/timingstats/verdict"
 )
 
 // even says how far the busiest and the idlest core are from an equal share.
@@ -48,7 +49,7 @@ func TestSteerReachesAllCoresEvenly(t *testing.T) {
 				t.Fatal(err)
 			}
 			adds(t, r.Accounting)
-			if r.OK != 500 || len(r.Cores) != 1 || r.Cores[0].Core.Core != 11 {
+			if r.OK != 500 || len(r.Cores) != 1 || r.Cores[0].Core.Core != 11 || len(r.Missing) != 0 || verdict.Overall(r.Verdicts, true) != verdict.Pass {
 				t.Errorf("%+v, %+v", r.Accounting, r.Cores)
 			}
 		})

@@ -92,7 +92,7 @@ func (l *load) offered(r *LoadResult) {
 	}
 	// The schedule's own time, not the run's, which a late client stretches.
 	if span := l.scheduleSpan(c.runs[0].Sent); span > c.warmup {
-		r.OfferedPerS = perSecond(l.sched.due(span)-l.sched.due(c.warmup), span-c.warmup)
+		r.OfferedPerS = perSecond(l.sched.Due(span)-l.sched.Due(c.warmup), span-c.warmup)
 	}
 	r.AchievedPerS = perSecond(float64(c.measuredSent), c.elapsed)
 	r.LateMaxNS = int64(c.lateMax)
@@ -108,9 +108,9 @@ func (l *load) scheduleSpan(n int64) time.Duration {
 	if n < 2 {
 		return 0
 	}
-	t, ok := l.sched.at(n)
+	t, ok := l.sched.At(n)
 	if !ok {
-		t, _ = l.sched.at(n - 1)
+		t, _ = l.sched.At(n - 1)
 	}
 	return t
 }
@@ -165,6 +165,9 @@ func (c *collector) coverageAndErrors(maxErrors float64) []verdict.Verdict {
 			name := target.Class(class).String()
 			in.Classes[name], in.First[name] = n, c.example[class]
 		}
+	}
+	if c.only != nil && len(c.missing()) == 0 { // the others are not to be heard
+		return []verdict.Verdict{verdict.JudgeErrors(in)}
 	}
 	return []verdict.Verdict{coverage.Verdict, verdict.JudgeErrors(in)}
 }

@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"cmd/tbl/internal/runfile":   {"cmd/tbl/internal/logreport", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
 	"cmd/tbl/internal/logreport": {"logparse", "timingstats", "timingstats/verdict"},
 	"prober/proof":               {"loader", "prober", "logparse", "timingstats", "timingstats/verdict", "target"},
-	"loader":                     {"loader/source", "target", "timingstats", "timingstats/verdict"},
+	"loader":                     {"loader/pace", "loader/source", "target", "timingstats", "timingstats/verdict"},
 	"loader/session":             {"target", "timingstats", "timingstats/verdict"},
 	"prober":                     {"target", "timingstats", "timingstats/verdict"},
 	"prober/stickiness":          {"target", "timingstats", "timingstats/verdict"},

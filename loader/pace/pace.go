@@ -1,13 +1,14 @@
-package loader
+// Package pace says when each request of an open loop is due.
+package pace
 
 import (
 	"math"
 	"time"
 )
 
-// schedule says when each request of an open loop is due: a pure function of
+// Schedule says when each request of an open loop is due: a pure function of
 // its number. The zero value has no stages and is done at once.
-type schedule struct {
+type Schedule struct {
 	stages []leg
 	open   bool // the last stage's rate goes on for ever
 }
@@ -19,16 +20,25 @@ type leg struct {
 	r0, r1 float64 // per second, at its beginning and end
 }
 
-// newSchedule makes the schedule of a rate, a ramp or stages.
-func newSchedule(cfg *LoadConfig) schedule {
-	var s schedule
-	stages := cfg.Stages
-	if cfg.Rate > 0 {
-		s.open = true
-		if cfg.Ramp > 0 {
-			stages = append(stages, Stage{Duration: cfg.Ramp, Rate: cfg.Rate})
+// Stage is a stretch of an open-loop schedule. The rate goes in a straight
+// line from the previous stage's end (0 before the first) to Rate, unless
+// Step holds it at Rate from the start.
+type Stage struct {
+	Duration time.Duration
+	Rate     float64 // requests per second, 0 or more
+	Step     bool
+}
+
+// New makes the schedule of stages, or, with a rate, one that goes on for ever,
+// after a ramp from 0 to it.
+func New(rate float64, ramp time.Duration, stages []Stage) Schedule {
+	var s Schedule
+	if rate > 0 {
+		s.open, stages = true, nil
+		if ramp > 0 {
+			stages = append(stages, Stage{Duration: ramp, Rate: rate})
 		}
-		stages = append(stages, Stage{Duration: time.Second, Rate: cfg.Rate, Step: true})
+		stages = append(stages, Stage{Duration: time.Second, Rate: rate, Step: true})
 	}
 	var t, c, r float64
 	for _, st := range stages {
@@ -47,8 +57,8 @@ func newSchedule(cfg *LoadConfig) schedule {
 // count is how many requests are due until dt seconds into the leg.
 func (l *leg) count(dt float64) float64 { return l.c0 + l.r0*dt + (l.r1-l.r0)*dt*dt/(2*l.d) }
 
-// at is when request n (from 0) is due, from the start; false after the end.
-func (s *schedule) at(n int64) (time.Duration, bool) {
+// At is when request n (from 0) is due, from the start; false after the end.
+func (s *Schedule) At(n int64) (time.Duration, bool) {
 	x := float64(n)
 	for i := range s.stages {
 		l := &s.stages[i]
@@ -71,8 +81,8 @@ func (s *schedule) at(n int64) (time.Duration, bool) {
 	return 0, false
 }
 
-// due is how many requests are due until t.
-func (s *schedule) due(t time.Duration) float64 {
+// Due is how many requests are due until t.
+func (s *Schedule) Due(t time.Duration) float64 {
 	x, n := t.Seconds(), 0.0
 	for i := range s.stages {
 		l := &s.stages[i]
@@ -90,8 +100,8 @@ func (s *schedule) due(t time.Duration) float64 {
 	return n
 }
 
-// total is how many requests a schedule that ends has.
-func (s *schedule) total() int64 {
+// Total is how many requests a schedule that ends has.
+func (s *Schedule) Total() int64 {
 	if s.open || len(s.stages) == 0 {
 		return 0
 	}

@@ -153,7 +153,7 @@ func parseTail(b []byte, key int, l *Line) Kind {
 		i -= 8
 	}
 	// From here on the tail is there, so what doesn't fit is no cut line.
-	if i-6 < key || b[i-1] != '(' || b[i-2] != ' ' || rate == 0 || rate >= math.MaxInt64 {
+	if i-6 < key || b[i-1] != '(' || b[i-2] != ' ' || rate == 0 || rate == math.MaxInt64 {
 		return KindMalformed
 	}
 	i -= 2

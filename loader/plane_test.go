@@ -170,16 +170,18 @@ func TestFaultsAreNamed(t *testing.T) {
 	})
 	// In a closed loop a stall catches as many requests as there are workers,
 	// and the p99 doesn't see it: only a schedule tells.
-	t.Run("stall", func(t *testing.T) {
-		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "stall")})
-		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Rate: 5000, Duration: 5 * time.Second, Workers: 256})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v := judged(r.Verdicts, verdict.Tail); v.State != verdict.Warn {
-			t.Errorf("%+v", v)
-		}
-	})
+	for _, workers := range []int{32, 256} {
+		t.Run(fmt.Sprintf("stall, %d workers", workers), func(t *testing.T) {
+			p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model, Faults: fault(t, "stall")})
+			r, err := loader.Load(t.Context(), p, loader.LoadConfig{Rate: 5000, Duration: 5 * time.Second, Workers: workers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := judged(r.Verdicts, verdict.Tail); v.State != verdict.Warn {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
 	t.Run("none", func(t *testing.T) {
 		p := plane(t, refplane.Config{Seed: 1, Clock: refplane.Model})
 		r, err := loader.Load(t.Context(), p, loader.LoadConfig{Count: 20_000, Runs: 5})

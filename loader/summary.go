@@ -183,15 +183,30 @@ func (l *load) judge(r *LoadResult) {
 		}
 		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformity(counts, r.Missing).Verdict)
 	}
-	var tails []verdict.TailCore
-	for _, s := range c.sorted() {
-		tails = append(tails, verdict.TailCore{Core: s.id, Latency: &s.response})
-	}
-	r.Verdicts = append(r.Verdicts, verdict.JudgeTail(tails))
+	r.Verdicts = append(r.Verdicts, c.tail())
 	if l.cfg.Ramp == 0 && len(l.cfg.Stages) == 0 { // else the schedule makes the throughput
 		r.Verdicts = append(r.Verdicts, c.decay(false))
 	}
 	r.Verdicts = append(r.Verdicts, c.drift()...)
+}
+
+// tail judges the cores' response times. In an open loop a core that pauses
+// takes all workers with it, and then every core's requests start late: what
+// the cores themselves took tells them apart.
+func (c *collector) tail() verdict.Verdict {
+	var response, service []verdict.TailCore
+	for _, s := range c.sorted() {
+		response = append(response, verdict.TailCore{Core: s.id, Latency: &s.response})
+		service = append(service, verdict.TailCore{Core: s.id, Latency: &s.service})
+	}
+	v := verdict.JudgeTail(response)
+	if c.openLoop && v.State == verdict.Pass {
+		if own := verdict.JudgeTail(service); own.State == verdict.Warn {
+			own.Line += " (service time)"
+			return own
+		}
+	}
+	return v
 }
 
 // decay judges every run and returns the worst verdict, or the first one's.

@@ -27,6 +27,8 @@ import (
 //
 // More of it: go test -run TestChaos -rapid.checks 5000
 
+const chaosPins = 40
+
 var chaosNames = []string{"A", "B", "C", "D"}
 
 // okKind is the outcome without a fault.
@@ -132,7 +134,8 @@ func newChaos(t *rapid.T) *chaos {
 		mode: cluster.PinMode(rapid.IntRange(0, 1).Draw(t, "mode")),
 		gone: cluster.GoneMode(rapid.IntRange(0, 1).Draw(t, "gone")),
 	}
-	c.pins = cluster.NewPins(cluster.PinsConfig{Clock: c.clock, TTL: -1})
+	// Few records, so that they are used again while old calls are under way.
+	c.pins = cluster.NewPins(cluster.PinsConfig{Clock: c.clock, TTL: -1, Max: chaosPins})
 	for _, n := range chaosNames {
 		c.nodes[n] = cluster.NodeOf(n, &chaosNode{name: n})
 	}
@@ -354,6 +357,10 @@ func (c *chaos) ended(call *chaosCall) {
 	case errors.Is(err, cluster.ErrUnavailable):
 		if len(s.live) > 0 && call.arrived < call.limit {
 			c.Fatalf("%v with %v listed, after %d attempts", err, s.live, call.arrived)
+		}
+	case errors.Is(err, cluster.ErrTooManyTransactions):
+		if c.pins.Len() < chaosPins {
+			c.Fatalf("%v with %d", err, c.pins.Len())
 		}
 	case call.arrived == 0:
 		c.Fatalf("%v without an attempt", err)

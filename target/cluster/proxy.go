@@ -220,7 +220,10 @@ func (p *Proxy) Invoke(ctx context.Context, req *target.Request, ans *target.Ans
 			return p.unavailable(err, inv)
 		}
 		inv.Node = m.name
-		err = m.targets[p.transport].Do(ctx, req, ans)
+		err = errNotOffered
+		if t := m.targets[p.transport]; t != nil {
+			err = t.Do(ctx, req, ans)
+		}
 		o := classify(err)
 		if o != outcomeUnsent {
 			inv.Attempts++
@@ -242,6 +245,11 @@ func (p *Proxy) Invoke(ctx context.Context, req *target.Request, ans *target.Ans
 			return p.unavailable(ctx.Err(), inv)
 		}
 	}
+}
+
+// errNotOffered is the fault of whoever put the family together.
+var errNotOffered error = &target.Error{
+	Class: target.ClassClient, Completion: target.CompletionUnsent, Err: errors.New("the node does not offer the transport"),
 }
 
 // hold is what an invocation holds of its node until settle.

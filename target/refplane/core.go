@@ -292,17 +292,11 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 	}
 }
 
-// clear deletes a subtable, in steps between which others get their turn.
+// clear deletes a subtable.
 func (c *core) clear(name []byte) (deleted int64) {
-	for more := true; more; more = c.cmd.Found {
-		c.cmd = table.Command{Verb: table.Clear, Sub: name}
-		c.apply(&c.cmd)
-		deleted += c.cmd.N
-		if c.p.model == nil {
-			c.between()
-		}
-	}
-	return deleted
+	c.cmd = table.Command{Verb: table.Verb(target.TableDeleteAll), Sub: name}
+	c.apply(&c.cmd)
+	return c.cmd.N
 }
 
 // probe is one timed write into a named subtable.

@@ -136,7 +136,7 @@ func (m *model) advance(at int64) {
 	if s := m.unix(); s != m.second {
 		m.second = s
 		for _, c := range m.p.cores {
-			c.store.Expire(s, math.MaxInt)
+			c.store.Tidy(s, math.MaxInt)
 		}
 	}
 }
@@ -227,8 +227,9 @@ func (m *model) apply(c *core, owner int, cmd *table.Command) {
 	switch cmd.Verb {
 	case table.Walk, table.Dump, table.Verb(target.TableKeys):
 		cost += walkClicks * float64(cmd.N)
-	case table.Verb(target.TableDeleteAll), table.Clear:
+	case table.Verb(target.TableDeleteAll):
 		cost += clearClicks * float64(cmd.N)
+		o.store.Tidy(c.now, math.MaxInt)
 	}
 	if o != c {
 		o.busy += int64(cost * float64(m.p.cfg.Click)) // it does the work between its own requests

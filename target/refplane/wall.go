@@ -122,8 +122,12 @@ func noAnswer(c *core) bool { return !c.box.mine.done.Load() && c.box.orders.Loa
 
 func noOrders(c *core) bool { return c.box.orders.Load() == nil }
 
-// sweepStep bounds the expiry work between two requests, in records.
-const sweepStep = 256
+// Tidying is done in steps of so many records: the first when there is nothing
+// else to do, the second between requests.
+const (
+	idleStep = 256
+	busyStep = 64
+)
 
 // run is the core's life on a thread of its own. The thread is what makes the
 // cost of reaching another core real: waking it takes the operating system.
@@ -146,10 +150,13 @@ func (c *core) run() {
 		if b.sweep.Load() {
 			b.sweep.Store(false)
 			c.now = c.p.unix()
-			behind = true
 		}
 		if behind || c.store.Behind(c.now) {
-			behind = !c.store.Expire(c.now, sweepStep)
+			step := busyStep
+			if cl == nil {
+				step = idleStep
+			}
+			behind = !c.store.Tidy(c.now, step)
 		}
 		if t := c.store.Timed(); t != b.timers.Load() {
 			b.timers.Store(t)
@@ -212,9 +219,9 @@ func (c *core) serveOrders() {
 // between is for the middle of long work: others' orders, the time, expiry.
 func (c *core) between() {
 	c.serveOrders()
-	if now := c.p.unix(); now != c.now {
-		c.now = now
-		c.store.Expire(now, sweepStep)
+	c.now = c.p.unix()
+	if c.store.Behind(c.now) {
+		c.store.Tidy(c.now, busyStep)
 	}
 }
 

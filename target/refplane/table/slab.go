@@ -6,9 +6,11 @@ import "math/bits"
 // pointed at, so that the garbage collector has nothing to follow in them.
 //
 // In a subtable's record the list fields are the ends of the list of its
-// entries, keyLen is its name's length, and touched counts its entries.
+// entries, keyLen is its name's length, touched counts its entries, the two
+// timers together hold their bytes, and once it is deleted valLen is the next
+// of its kind.
 type record struct {
-	sub         uint32 // the subtable's record; 0 in a subtable's own, free in an unused one
+	sub         uint32 // the subtable's record; 0 in a subtable's own, ghost in a deleted one's, free in an unused one
 	keyLen      uint32
 	valLen      uint32
 	created     uint32 // unix seconds
@@ -23,6 +25,7 @@ const (
 	recordBytes = 44
 	forever     = 1<<32 - 1
 	free        = 1<<32 - 1
+	ghost       = 1<<32 - 2
 	slotBits    = 11
 	slotMask    = 1<<slotBits - 1
 	maxSlots    = 1 << slotBits // whole pages for heads and for every data size, so nothing is rounded away
@@ -105,6 +108,11 @@ func (s *slab) key(ref uint32) []byte { return s.room(ref)[:s.rec(ref).keyLen] }
 func (s *slab) value(ref uint32) []byte {
 	r := s.rec(ref)
 	return s.room(ref)[r.keyLen : r.keyLen+r.valLen]
+}
+
+// size is the memory that the record takes.
+func (s *slab) size(ref uint32) int64 {
+	return int64(s.chunks[ref>>slotBits].size) + recordBytes
 }
 
 // alloc finds a record with room for n bytes. Its head holds rubbish.

@@ -9,6 +9,7 @@ package table
 
 import (
 	"bytes"
+	"math"
 
 	"tbl/target"
 )
@@ -25,6 +26,12 @@ type Store struct {
 	// one for most of its life.
 	last    uint32
 	expired int64 // entries that went because their time was over
+
+	// Deleting a whole subtable only takes it out of names; its records are
+	// reclaimed bit by bit. Until then they are ghosts, which no counter shows.
+	dropped    uint32 // chain of such subtables, 0: none
+	ghosts     int64  // entries in them
+	ghostBytes int64
 }
 
 // Init empties the store. The seed is that of its hashes; now is the present
@@ -34,20 +41,20 @@ func (st *Store) Init(seed uint64, now uint32) {
 	st.names.init()
 	st.keys.init()
 	st.seed = seed
-	st.last = 0
+	st.last, st.dropped = 0, 0
 	st.wheelInit(now)
 }
 
 // Entries is how many are stored, those past their deadline and not yet swept
 // included.
-func (st *Store) Entries() int64 { return int64(st.keys.count) }
+func (st *Store) Entries() int64 { return int64(st.keys.count) - st.ghosts }
 
 // Subtables is how many subtables have entries.
 func (st *Store) Subtables() int64 { return int64(st.names.count) }
 
 // Bytes is the memory of all records in use: heads, keys and values as they
 // are stored, the subtables' included, the index not.
-func (st *Store) Bytes() int64 { return st.bytes }
+func (st *Store) Bytes() int64 { return st.bytes - st.ghostBytes }
 
 // Expired is how many entries have gone because their time was over.
 func (st *Store) Expired() int64 { return st.expired }
@@ -55,11 +62,18 @@ func (st *Store) Expired() int64 { return st.expired }
 // Timed says that there are entries that will expire.
 func (st *Store) Timed() bool { return st.wheel.count > 0 }
 
-// Behind says that Expire has something to work through at now.
-func (st *Store) Behind(now uint32) bool { return uint64(now) >= st.wheel.cur }
+// Behind says that Tidy has something to do at now.
+func (st *Store) Behind(now uint32) bool { return uint64(now) >= st.wheel.cur || st.dropped != 0 }
+
+// Tidy expires entries and reclaims deleted ones, at most budget of either,
+// and says whether it got through.
+func (st *Store) Tidy(now uint32, budget int) (done bool) {
+	expired := st.Expire(now, budget)
+	return st.reclaim(budget) && expired
+}
 
 // Size is how many entries a subtable has, by its counter; 0 for none.
-func (st *Store) Size(name []byte) int64 { return st.size(st.subtable(name)) }
+func (st *Store) Size(name []byte) int64 { return st.count(st.subtable(name)) }
 
 // Rehearse does a plain set of a new key and undoes it. Of other commands it
 // only looks up the key.
@@ -110,7 +124,7 @@ func (st *Store) makeSubtable(name []byte) uint32 {
 	}
 	ref := st.alloc(len(name))
 	r := st.rec(ref)
-	*r = record{keyLen: uint32(len(name)), timeout: forever, lifetime: forever, prev: ref, next: ref}
+	*r = record{keyLen: uint32(len(name)), prev: ref, next: ref}
 	copy(st.room(ref), name)
 	st.names.insert(st.nameTag(name), ref)
 	st.last = ref
@@ -176,6 +190,7 @@ func (st *Store) create(sub uint32, key, value []byte, tag, now, timeout, lifeti
 	st.rec(s.prev).next = ref
 	s.prev = ref
 	s.touched++
+	s.weigh(int64(c.size) + recordBytes)
 	st.schedule(ref, r)
 	st.keys.insert(tag, ref)
 }
@@ -208,6 +223,7 @@ func (st *Store) setValue(ref uint32, tag uint32, head, tail []byte) uint32 {
 		st.rec(q.wnxt).wprev = to
 	}
 	st.keys.move(tag, ref, to)
+	st.rec(q.sub).weigh(st.size(to) - st.size(ref))
 	st.release(ref)
 	return to
 }
@@ -223,6 +239,19 @@ func (st *Store) setTimers(ref, timeout, lifetime uint32) {
 	st.schedule(ref, r)
 }
 
+// weigh adds to the bytes that a subtable's entries take.
+func (r *record) weigh(n int64) {
+	sum := uint64(r.lifetime)<<32 | uint64(r.timeout)
+	sum += uint64(n)
+	r.lifetime, r.timeout = uint32(sum>>32), uint32(sum)
+}
+
+// weight is the bytes that a subtable's entries take.
+func (r *record) weight() int64 { return int64(uint64(r.lifetime)<<32 | uint64(r.timeout)) }
+
+// ghostly says that a subtable's record is of one that was deleted.
+func (r *record) ghostly() bool { return r.sub != 0 }
+
 // remove takes an entry out, and its subtable with the last one.
 func (st *Store) remove(ref uint32) {
 	r := st.rec(ref)
@@ -231,14 +260,68 @@ func (st *Store) remove(ref uint32) {
 	st.keys.remove(st.keyTag(sub, st.key(ref)), ref)
 	st.rec(r.prev).next = r.next
 	st.rec(r.next).prev = r.prev
+	size := st.size(ref)
 	st.release(ref)
 	s := st.rec(sub)
-	if s.touched--; s.touched > 0 {
-		return
+	s.touched--
+	s.weigh(-size)
+	switch {
+	case s.ghostly(): // its record goes when reclaim comes to it
+		st.ghosts--
+		st.ghostBytes -= size
+	case s.touched == 0:
+		if st.last == sub {
+			st.last = 0
+		}
+		st.names.remove(st.nameTag(st.key(sub)), sub)
+		st.release(sub)
 	}
-	if st.last == sub {
-		st.last = 0
+}
+
+// bury removes an entry whose new timers are over already.
+func (st *Store) bury(ref, now uint32) {
+	if dead(st.rec(ref), now) {
+		st.remove(ref)
+		st.expired++
 	}
-	st.names.remove(st.nameTag(st.key(sub)), sub)
-	st.release(sub)
+}
+
+// drop deletes a subtable and says how many living entries it had. It takes
+// no longer for many than for few, unless entries are due to expire first.
+func (st *Store) drop(name []byte, now uint32) (n int64) {
+	st.Expire(now, math.MaxInt)
+	sub := st.subtable(name)
+	if sub == 0 {
+		return 0
+	}
+	st.names.remove(st.nameTag(name), sub)
+	st.last = 0
+	r := st.rec(sub)
+	n = int64(r.touched)
+	st.ghosts += n
+	st.ghostBytes += r.weight() + st.size(sub)
+	r.sub = ghost
+	r.valLen = st.dropped
+	st.dropped = sub
+	return n
+}
+
+// reclaim frees at most budget records of deleted subtables, and says whether
+// none is left.
+func (st *Store) reclaim(budget int) (done bool) {
+	for ; st.dropped != 0; budget-- {
+		if budget <= 0 {
+			return false
+		}
+		sub := st.dropped
+		r := st.rec(sub)
+		if r.next != sub {
+			st.remove(r.next)
+			continue
+		}
+		st.dropped = r.valLen
+		st.ghostBytes -= st.size(sub)
+		st.release(sub)
+	}
+	return true
 }

@@ -2,7 +2,6 @@ package table
 
 import (
 	"errors"
-	"math"
 	"strconv"
 
 	"tbl/target"
@@ -18,7 +17,6 @@ const (
 	Dump                      // list all keys without touching them
 	Walk                      // count the living by walking
 	Names                     // list subtables, at most maxNames
-	Clear                     // delete up to clearStep entries; Found says that there are more
 	NumVerbs                  // from here on the numbers are the caller's
 )
 
@@ -101,10 +99,8 @@ func (st *Store) Exec(c *Command, now uint32) {
 		}
 		c.number(c.N)
 	case Verb(target.TableDeleteAll):
-		c.N, _ = st.deleteSome(c.Sub, now, math.MaxInt64)
+		c.N = st.drop(c.Sub, now)
 		c.number(c.N)
-	case Clear:
-		c.N, c.Found = st.deleteSome(c.Sub, now, clearStep)
 	case Verb(target.TableKeys):
 		st.list(c, now)
 		if c.Flags&target.FlagCount != 0 {
@@ -121,9 +117,6 @@ func (st *Store) Exec(c *Command, now uint32) {
 		c.Err = errVerb
 	}
 }
-
-// clearStep bounds what a reset does between two looks at the mailbox.
-const clearStep = 8192
 
 // maxNames bounds the inventory of one answer.
 const maxNames = 65536
@@ -154,7 +147,7 @@ func (st *Store) set(c *Command, now uint32) {
 	}
 	if ref == 0 {
 		if c.Flags&target.FlagMustExist != 0 {
-			c.N = st.size(sub)
+			c.N = st.count(sub)
 			return
 		}
 		st.insert(c, sub, tag, c.Value, now)
@@ -162,7 +155,7 @@ func (st *Store) set(c *Command, now uint32) {
 		c.Found = true
 		if c.Flags&target.FlagExcl != 0 {
 			c.result(st.value(ref))
-			c.N = st.size(sub)
+			c.N = st.count(sub)
 			return
 		}
 		ref = st.setValue(ref, tag, c.Value, nil)
@@ -170,14 +163,15 @@ func (st *Store) set(c *Command, now uint32) {
 		if c.Flags&target.FlagNoTouch == 0 {
 			r.touched = now
 		}
+		c.N = st.count(sub)
 		st.setTimers(ref, timer(c.Timeout, defaultTimeout, r.timeout), timer(c.Lifetime, forever, r.lifetime))
-		c.N = st.size(sub)
+		st.bury(ref, now)
 	}
 	c.result(c.Value)
 }
 
-// size is the subtable's number of entries; 0 for none.
-func (st *Store) size(sub uint32) int64 {
+// count is the subtable's number of entries; 0 for none.
+func (st *Store) count(sub uint32) int64 {
 	if sub == 0 {
 		return 0
 	}
@@ -194,7 +188,7 @@ func (st *Store) insert(c *Command, sub, tag uint32, value []byte, now uint32) {
 	st.create(sub, c.Key, value, tag, now,
 		timer(c.Timeout, defaultTimeout, defaultTimeout), timer(c.Lifetime, forever, forever))
 	c.Created = true
-	c.N = st.size(sub)
+	c.N = st.count(sub)
 }
 
 // change is add, replace, incr and append.
@@ -208,7 +202,7 @@ func (st *Store) change(c *Command, now uint32) {
 		}
 	}
 	c.Found = ref != 0
-	c.N = st.size(sub)
+	c.N = st.count(sub)
 	var digits [20]byte
 	switch target.TableOp(c.Verb) {
 	case target.TableAdd:
@@ -229,6 +223,7 @@ func (st *Store) change(c *Command, now uint32) {
 			r.touched = now
 		}
 		st.setTimers(ref, timer(c.Timeout, defaultTimeout, r.timeout), timer(c.Lifetime, forever, r.lifetime))
+		st.bury(ref, now)
 		c.result(c.Value)
 		return
 	case target.TableIncr:
@@ -339,6 +334,7 @@ func (st *Store) timers(c *Command, ref, now uint32) {
 	} else {
 		c.number(int64(s))
 	}
+	st.bury(ref, now)
 }
 
 func seconds(v uint32) target.Seconds {
@@ -377,24 +373,4 @@ func (st *Store) list(c *Command, now uint32) {
 		}
 		ref = r.next
 	}
-}
-
-// deleteSome removes up to limit entries of a subtable, and with the last one
-// the subtable. It says how many living ones went and whether there are more.
-func (st *Store) deleteSome(name []byte, now uint32, limit int64) (n int64, more bool) {
-	sub := st.subtable(name)
-	if sub == 0 {
-		return 0, false
-	}
-	size := st.size(sub)
-	for range min(size, limit) {
-		ref := st.rec(sub).next
-		if dead(st.rec(ref), now) {
-			st.expired++
-		} else {
-			n++
-		}
-		st.remove(ref)
-	}
-	return n, size > limit
 }

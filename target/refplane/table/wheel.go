@@ -130,8 +130,10 @@ func (st *Store) drain(b, now uint32, budget *int) (done bool) {
 		r := st.rec(ref)
 		st.unschedule(r)
 		if due, ok := deadline(r); ok && due <= uint64(now) {
+			if !st.rec(r.sub).ghostly() {
+				st.expired++
+			}
 			st.remove(ref)
-			st.expired++
 		} else {
 			st.schedule(ref, r)
 		}

@@ -44,7 +44,7 @@ type clusterOptions struct {
 
 // overNodes adds the flags of a command that can load several nodes.
 func overNodes(own []cli.Flag) []cli.Flag {
-	return flags(own, clusterFlags(), []cli.Flag{txSizeFlag()})
+	return flags(own, clusterFlags(), []cli.Flag{txSizeFlag()}, plotFlags())
 }
 
 // txSizeFlag is for commands that know no transactions.

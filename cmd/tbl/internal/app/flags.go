@@ -162,6 +162,14 @@ func outputFlags() []cli.Flag {
 	}
 }
 
+// plotFlags are the flags of commands that have something to draw.
+func plotFlags() []cli.Flag {
+	return []cli.Flag{
+		boolFlag(catOutput, "plot", "draw the distributions too, on a logarithmic scale as wide as the terminal"),
+		boolFlag(catOutput, "ascii", "with --plot: plain ASCII"),
+	}
+}
+
 // gateFlags are the flags of every command that ends in verdicts.
 func gateFlags() []cli.Flag {
 	return []cli.Flag{

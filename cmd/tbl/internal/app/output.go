@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/cmd/tbl/internal/runfile"
@@ -45,6 +46,7 @@ type output struct {
 	exports []export
 	quiet   bool
 	strict  bool
+	plot    *render.PlotStyle // nil: none
 	asserts []verdict.Assertion
 	args    []string
 	clock   target.Clock // the measured target's
@@ -72,6 +74,11 @@ func (a *app) output(c *cli.Context) (*output, error) {
 	if c.String("log") == "-" {
 		// stdout then carries the log lines only.
 		o.stdout = a.env.Stderr
+	}
+	if c.Bool("plot") {
+		o.plot = &render.PlotStyle{Width: a.columns(), ASCII: c.Bool("ascii")}
+	} else if c.Bool("ascii") {
+		return nil, usagef("--ascii needs --plot")
 	}
 	for _, flag := range []string{"assert", "warn"} {
 		for _, expr := range c.StringSlice(flag) {
@@ -112,6 +119,16 @@ func (o *output) addExport(path string) error {
 	return usagef("--export %s: want a file ending in %s", path, strings.Join(exportEndings(), ", "))
 }
 
+// columns is the width of the terminal on stdout, 0 where it is none.
+func (a *app) columns() int {
+	if f, ok := a.env.Stdout.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return w
+		}
+	}
+	return 0
+}
+
 // start begins the run's time, on the clock of what is measured.
 func (o *output) start(clock target.Clock) {
 	o.clock, o.started = clock, clock.Now()
@@ -145,6 +162,11 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	if err != nil {
 		return err
 	}
+	if o.plot != nil {
+		if err := d.Plot(*o.plot); err != nil {
+			return err
+		}
+	}
 	for _, as := range o.asserts {
 		for _, f := range figureSets(fields) {
 			v := as.Judge(f.Figures)
@@ -160,7 +182,9 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		d.Closing = append(d.Closing, "interrupted: the figures are those of a partial run")
 	}
 	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
-	fields["run"], fields["exit"], fields["verdicts"] = o.header(d.Command), o.a.code, d.Verdicts
+	head := o.header(d.Command)
+	d.Started, d.Length = head.Started, time.Duration(head.DurationNS)
+	fields["run"], fields["exit"], fields["verdicts"] = head, o.a.code, d.Verdicts
 	if d.Overall != nil {
 		fields["overall"] = d.Overall
 	}

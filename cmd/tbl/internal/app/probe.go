@@ -37,7 +37,7 @@ func (a *app) probeCommand() *cli.Command {
 			stringFlag("", "expect-file", "", "JSON `FILE` that maps names to the cores that must own them, or an earlier --export of probe"),
 			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
 			boolFlag("", "keep-entries", "leave the probe's own entries to expire (60 s) instead of deleting them"),
-		}, dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags()),
+		}, plotFlags(), dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags()),
 		Action: a.probe,
 	}
 }

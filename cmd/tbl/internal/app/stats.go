@@ -38,6 +38,7 @@ func (a *app) statsCommand() *cli.Command {
 			boolFlag("", "probes", "report PROBE lines only: which core owns each name"),
 			stringFlag("", "expect-owner", "", "with --probes: core `K` that must own every name"),
 			stringFlag("", "rule", string(verdict.RuleShare), "share (share of slow samples, with its interval) or mean (plain)"),
+			stringFlag("", "group-by", "", "summarise by subtable, host or minute too"),
 			boolFlag("", "follow", "go on as the file grows, across rotation; a table about every two seconds on stderr"),
 			stringFlag("", "since", "", "leave out what is older than `TIME`: 2026-05-06T16:02:11, 16:02:11, or 90m ago"),
 			stringFlag("", "until", "", "leave out what is younger than `TIME`"),
@@ -45,7 +46,7 @@ func (a *app) statsCommand() *cli.Command {
 			stringFlag("", "host", "", "only the device `NAME`"),
 			stringFlag("", "log-cmd", "", "read what `COMMAND` prints, such as 'ssh bigip tail -F /var/log/ltm', until Ctrl-C"),
 			stringFlag("", "syslog-listen", "", "listen for syslog on udp://`ADDRESS` or tcp://ADDRESS, until Ctrl-C"),
-		}, outputFlags(), gateFlags()),
+		}, plotFlags(), outputFlags(), gateFlags()),
 		Action: a.stats,
 	}
 }
@@ -88,6 +89,11 @@ func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err err
 	}
 	if err := oneOf("rule", c.String("rule"), string(verdict.RuleShare), string(verdict.RuleMean)); err != nil {
 		return opt, err
+	}
+	if opt.GroupBy = c.String("group-by"); opt.GroupBy != "" {
+		if err := oneOf("group-by", opt.GroupBy, logreport.GroupKinds()...); err != nil {
+			return opt, err
+		}
 	}
 	opt.Cores, opt.Rule, opt.Probes = c.Int("cores"), verdict.Rule(c.String("rule")), c.Bool("probes")
 	if c.Bool("show-slow") {

@@ -31,6 +31,8 @@ type Options struct {
 	Cores int
 	// Slow keeps that many of the slowest samples at or above the threshold.
 	Slow int
+	// GroupBy also summarises by "subtable", "host" or "minute"; empty: not.
+	GroupBy string
 	// Probes reports PROBE lines, and only these, as ownership per name.
 	Probes bool
 	// ExpectOwner is the core that must own every probed name; nil: any.
@@ -83,10 +85,32 @@ type Device struct {
 	Slow            int64              `json:"slow"`
 	Found           []logparse.Name    `json:"names,omitempty"`
 	Slowest         []SlowSample       `json:"slowest,omitempty"`
+	Histograms      []CoreHistogram    `json:"histograms,omitempty"`
+	GroupBy         string             `json:"group_by,omitempty"`
+	Groups          []Group            `json:"groups,omitempty"`
 	Counts          logparse.Counts    `json:"counts"`
 	Verdict         verdict.Verdict    `json:"verdict_detail"`
 	Warnings        []string           `json:"warnings,omitempty"`
 }
+
+// CoreHistogram is the distribution of one core's clicks.
+type CoreHistogram struct {
+	Core timingstats.CoreID    `json:"core"`
+	Hist timingstats.Histogram `json:"hist"`
+}
+
+// Group is a part of the samples: those of one subtable, host or minute.
+type Group struct {
+	Name  string                    `json:"name"`
+	Cores []timingstats.CoreSummary `json:"cores"`
+}
+
+// maxGroups bounds the groups of a device: a key in the place of a subtable
+// must not fill the memory.
+const maxGroups = 10_000
+
+// GroupKinds are the values of Options.GroupBy.
+func GroupKinds() []string { return []string{"subtable", "host", "minute"} }
 
 // Cores are the judged cores, in order; a JSON object keyed by core.
 type Cores []verdict.CoreLocality
@@ -154,7 +178,7 @@ func Run(ctx context.Context, inputs []logparse.Input, opt Options) (*Report, er
 	if opt.Probes {
 		read.NewProbes = func() logparse.ProbeCollector { return &probes{} }
 	} else {
-		read.NewSamples = func() logparse.SampleCollector { return &samples{slow: opt.Slow, threshold: opt.Threshold} }
+		read.NewSamples = func() logparse.SampleCollector { return newSamples(opt) }
 	}
 	if opt.OnReport != nil {
 		read.Snapshot = func(r *logparse.Result) { opt.OnReport(build(r, opt)) }
@@ -172,6 +196,46 @@ type samples struct {
 	slow      int
 	threshold int64
 	slowest   []SlowSample
+	groupBy   string
+	groups    map[string]*timingstats.Set
+	ungrouped int64 // samples beyond maxGroups
+	key       []byte
+}
+
+func newSamples(opt Options) *samples {
+	return &samples{slow: opt.Slow, threshold: opt.Threshold, groupBy: opt.GroupBy}
+}
+
+// group is the set that the line belongs to besides the whole; nil when there
+// are too many.
+func (s *samples) group(l *logparse.Line) *timingstats.Set {
+	switch s.groupBy {
+	case "subtable":
+		s.key = append(s.key[:0], l.Subtable...)
+	case "host":
+		s.key = append(s.key[:0], l.Host...)
+	case "minute":
+		s.key = s.key[:0]
+		if t := l.Time(); !t.IsZero() {
+			s.key = t.AppendFormat(s.key, "2006-01-02 15:04")
+		}
+	}
+	return s.groupNamed(s.key)
+}
+
+func (s *samples) groupNamed(name []byte) *timingstats.Set {
+	if g, ok := s.groups[string(name)]; ok {
+		return g
+	}
+	if len(s.groups) >= maxGroups {
+		return nil
+	}
+	if s.groups == nil {
+		s.groups = map[string]*timingstats.Set{}
+	}
+	g := new(timingstats.Set)
+	s.groups[string(name)] = g
+	return g
 }
 
 func (s *samples) Add(l *logparse.Line) {
@@ -181,6 +245,13 @@ func (s *samples) Add(l *logparse.Line) {
 	}
 	id := timingstats.CoreID{Slot: l.Slot, Core: l.Core}
 	s.set.Core(id).Add(l.Clicks, tag, l.Rate)
+	if s.groupBy != "" {
+		if g := s.group(l); g != nil {
+			g.Core(id).Add(l.Clicks, tag, l.Rate)
+		} else {
+			s.ungrouped++
+		}
+	}
 	if s.slow > 0 && l.Clicks >= s.threshold && (len(s.slowest) < s.slow || l.Clicks > s.slowest[len(s.slowest)-1].Clicks) {
 		s.keep(SlowSample{id, l.Clicks, string(l.Subtable), string(l.Key), l.Writes, string(l.Stamp)})
 	}
@@ -203,12 +274,20 @@ func (s *samples) keep(x SlowSample) {
 func (s *samples) Merge(later logparse.SampleCollector) {
 	o := later.(*samples)
 	s.set.Merge(&o.set)
+	s.ungrouped += o.ungrouped
+	for _, name := range slices.Sorted(maps.Keys(o.groups)) {
+		if g := s.groupNamed([]byte(name)); g != nil {
+			g.Merge(o.groups[name])
+		} else {
+			s.ungrouped += o.groups[name].Total().N()
+		}
+	}
 	for _, x := range o.slowest {
 		s.keep(x)
 	}
 }
 
-func (s *samples) Reset() { *s = samples{slow: s.slow, threshold: s.threshold} }
+func (s *samples) Reset() { *s = samples{slow: s.slow, threshold: s.threshold, groupBy: s.groupBy} }
 
 // probes collects the PROBE lines of one device.
 type probes struct {
@@ -286,7 +365,7 @@ func device(d *logparse.Device, opt Options) Device {
 	}
 	s, _ := d.Samples.(*samples)
 	if s == nil {
-		s = &samples{}
+		s = newSamples(opt)
 	}
 	if opt.AutoThreshold {
 		if v := s.set.Valley(); v.Found {
@@ -329,6 +408,21 @@ func device(d *logparse.Device, opt Options) Device {
 		}
 	}
 	out.Slowest = s.slowest
+	for _, id := range s.set.IDs() {
+		h, err := s.set.Core(id).Distribution().Histogram()
+		if err != nil {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("TMM %s: %v", id, err))
+			continue
+		}
+		out.Histograms = append(out.Histograms, CoreHistogram{id, h})
+	}
+	out.GroupBy = s.groupBy
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		out.Groups = append(out.Groups, Group{name, s.groups[name].Summaries(out.ThresholdClicks)})
+	}
+	if s.ungrouped > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("more than %d groups: %d samples are in none of them, though in the cores' figures", maxGroups, s.ungrouped))
+	}
 	return out
 }
 

@@ -18,6 +18,9 @@ import (
 type Document struct {
 	// Command names the command that made it; it becomes the JUnit suite.
 	Command string
+	// Started and Length are the run's time; filled in by whoever writes it.
+	Started time.Time
+	Length  time.Duration
 	// Blocks are shown in order by the text and Markdown forms.
 	Blocks []Block
 	// Verdicts are shown after the blocks, one line each, then Overall: the one
@@ -30,6 +33,9 @@ type Document struct {
 	// assertions can name.
 	Data    any
 	Figures map[string]float64
+	// Distributions and Ranges are what Plot draws and .hlog saves.
+	Distributions []Distribution
+	Ranges        []Range
 	// Extra are further fields of the JSON form.
 	Extra map[string]any
 }

@@ -45,6 +45,13 @@ func Load(r *loader.LoadResult) *Document {
 		t.footnote(d, r.Cores)
 	}
 	runs(d, r.Runs)
+	d.distribution("response", r.ResponseHist)
+	if r.OpenLoop {
+		d.distribution("service", r.ServiceHist)
+	}
+	for _, c := range r.Cores {
+		d.distribution("tmm_"+c.Core.String(), c.ResponseHist)
+	}
 	steering(d, r.Steering)
 	accounting(d, &r.Accounting)
 	warnings(d, r.Warnings)
@@ -73,6 +80,9 @@ func Bulk(r *loader.BulkResult) *Document {
 	for _, c := range r.Cores {
 		t.Row(c.Core.String(), c.Posts, c.Writes, Percent(c.Share), Fixed1(c.MinClicks), Fixed1(c.AvgClicks), Fixed1(c.MaxClicks),
 			time.Duration(c.Response.P50NS), p99(c.Response))
+		if c.Posts > 0 {
+			d.Ranges = append(d.Ranges, Range{"tmm " + c.Core.String(), c.MinClicks, c.AvgClicks, c.MaxClicks})
+		}
 	}
 	d.Linef("%s", wall(r.Written, "writes", r.Elapsed(), r.WritesPerS, r.WallPerWriteNS))
 	d.Linef("bodies: %s bytes, %.1f MiB/s", Int(r.BytesSent), r.BytesPerS/(1<<20))
@@ -86,6 +96,13 @@ func Bulk(r *loader.BulkResult) *Document {
 	accounting(d, &r.Accounting)
 	warnings(d, r.Warnings)
 	return d
+}
+
+// distribution adds one of times, unless it is empty.
+func (d *Document) distribution(tag string, h timingstats.Histogram) {
+	if h.N > 0 {
+		d.Distributions = append(d.Distributions, Distribution{Tag: tag, Unit: "ns", Hist: h})
+	}
 }
 
 // loadFigures are the figures that users name in thresholds.

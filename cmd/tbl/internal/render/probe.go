@@ -81,6 +81,9 @@ func Probe(r *prober.ProbeResult) *Document {
 		for _, c := range n.Cores {
 			t.Row(c.Core.String(), c.Hits, c.Owner, c.NonOwner, c.Min, Fixed1(c.Avg), c.Max)
 		}
+		for _, c := range n.Cores {
+			d.Ranges = append(d.Ranges, Range{"tmm " + c.Core.String(), float64(c.Min), c.Avg, float64(c.Max)})
+		}
 		d.Linef("%s", likely(n))
 	} else {
 		owners(d, r.Names)

@@ -13,6 +13,13 @@ func Stats(r *logreport.Report) *Document {
 	statsHead(d, r)
 	for _, dev := range r.Devices {
 		statsDevice(d, dev, len(r.Devices) > 1)
+		for _, h := range dev.Histograms {
+			tag := "tmm_" + h.Core.String()
+			if len(r.Devices) > 1 {
+				tag = dev.Name + "_" + tag
+			}
+			d.Distributions = append(d.Distributions, Distribution{Tag: tag, Unit: "clicks", Hist: h.Hist})
+		}
 	}
 	for _, n := range r.Names {
 		where := ""
@@ -100,6 +107,18 @@ func statsDevice(d *Document, dev logreport.Device, several bool) {
 	d.Linef("Total: %s samples across %d TMMs   FAST_LOCAL=%s  SLOW=%s%s", Int(dev.Samples), len(dev.Cores), Int(dev.Fast), Int(dev.Slow), rate)
 	if dev.ThresholdRule == "auto" {
 		d.Linef("threshold %s clicks, from the valley between two populations", Int(dev.ThresholdClicks))
+	}
+	if len(dev.Groups) > 0 {
+		t := d.Append("groups", dev.GroupBy, "TMM", "n", "FAST", "SLOW", "min", "p50", "avg", "p95", "p99", "max")
+		for _, g := range dev.Groups {
+			for _, c := range g.Cores {
+				var p99 any = c.P99Clicks
+				if c.P99IsMax {
+					p99 = Marked{c.P99Clicks, "*"}
+				}
+				t.Row(g.Name, c.Core.String(), c.N, c.Fast, c.Slow, c.MinClicks, c.P50Clicks, Fixed1(c.AvgClicks), c.P95Clicks, p99, c.MaxClicks)
+			}
+		}
 	}
 	if len(dev.Slowest) > 0 {
 		t := d.Append("slowest", "TMM", "clicks", "writes", "subtable", "key", "time")

@@ -13,6 +13,7 @@ import (
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 
+	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
 
@@ -32,6 +33,7 @@ func Formats() []Format {
 		{"csv", ".csv", true, writeCSV},
 		{"markdown", ".md", true, writeMarkdown},
 		{"junit", ".xml", false, writeJUnit},
+		{"hlog", ".hlog", false, writeHistogramLog},
 	}
 }
 
@@ -214,6 +216,23 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		fmt.Fprintf(b, "\n%s\n", l)
 	}
 	return b.Flush()
+}
+
+// writeHistogramLog writes one interval per distribution, the whole run long.
+// HdrHistogram's tools show times in milliseconds and clicks as they are.
+func writeHistogramLog(w io.Writer, d *Document) error {
+	if len(d.Distributions) == 0 {
+		return fmt.Errorf("a result of %s holds no distribution", d.Command)
+	}
+	perUnit := 1.0
+	var intervals []timingstats.Interval
+	for _, x := range d.Distributions {
+		if x.Unit == "ns" {
+			perUnit = 1e6
+		}
+		intervals = append(intervals, timingstats.Interval{Tag: x.Tag, Length: d.Length, Hist: x.Hist})
+	}
+	return timingstats.WriteHistogramLog(w, d.Started, perUnit, []string{"tbl " + d.Command}, intervals)
 }
 
 // The JUnit form: one test case per verdict. A warning passes and says so in

@@ -157,7 +157,7 @@ func seeds(t *testing.T, n int, faults []refplane.Fault, look func(seed uint64, 
 // none outside its documented list fails. The long form takes
 // -accuracy.runs seeds, 100 at most.
 func TestEveryFaultIsNamed(t *testing.T) {
-	n := 2
+	n := 1
 	if *accuracyRuns > 0 {
 		n = min(*accuracyRuns, 100)
 	}
@@ -227,7 +227,7 @@ func counted(m map[string]int, n int) string {
 // TestHealthyNeverFails: no verdict fails on a healthy dataplane. The long form
 // takes -accuracy.runs seeds, 1,000 at most.
 func TestHealthyNeverFails(t *testing.T) {
-	n := 4
+	n := 2
 	if *accuracyRuns > 0 {
 		n = min(*accuracyRuns, 1000)
 	}

@@ -99,7 +99,7 @@ func TestViaErrors(t *testing.T) {
 		case "/reset":
 			panic(http.ErrAbortHandler)
 		default:
-			http.Error(w, "no", 503)
+			http.Error(w, "no", http.StatusServiceUnavailable)
 		}
 	}))
 	gone := httptest.NewServer(nil)

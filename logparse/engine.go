@@ -115,34 +115,65 @@ func (e *engine) reference(changed time.Time) {
 func (e *engine) feed(buf []byte) int {
 	end := bytes.LastIndexByte(buf, '\n') + 1
 	buf = buf[:end]
-	at, lines := 0, int64(0)
+	// line is where the line begins that at is in.
+	at, line, lines := 0, 0, int64(0)
 	hunting, last := false, !canHunt
 	for at < end {
-		line := at
 		if hunting && !last {
 			pos, skipped, start, hit := hunt(buf[at:])
-			lines += int64(skipped)
-			line += start
+			if skipped > 0 {
+				lines += int64(skipped)
+				line = at + start
+			}
 			at += pos
-			if !hit { // the last line or lines are left, some of it looked at already
+			switch {
+			case !hit: // what is left is parsed, the last line again from its start
 				at, last = line, true
+			case !promising(buf, at):
+				at++
+				continue
 			}
 		}
 		prefetch(&buf[at])
 		k := at + bytes.IndexByte(buf[at:], '\n')
 		lines++
-		at = k + 1
 		if e.parser.Parse(buf[line:k], &e.line) != KindOther {
 			e.take(buf[line:k])
 			hunting = false
 		} else {
 			hunting = true
 		}
+		at, line = k+1, k+1
 	}
 	e.counts.Lines += lines
 	e.counts.Bytes += int64(end)
 	e.settle()
 	return end
+}
+
+// promising looks closer at a place that hunt found, before its line is parsed.
+func promising(b []byte, i int) bool {
+	if len(b)-i < 12 {
+		return true
+	}
+	switch b[i] {
+	case 'm': // "tmm=2 subtable=", "tmm=2 WARNING"
+		if i < 2 || b[i-1] != 'm' || b[i-2] != 't' {
+			return false
+		}
+		for j := i + 2; j < i+10; j++ {
+			if b[j] == ' ' {
+				return b[j+1] == 's' || b[j+1] == 'W'
+			}
+		}
+		return true
+	case ';': // "logging; held", "exceeded; throttling"
+		return b[i+2] == 'h' || b[i+2] == 't'
+	case 'p': // "repeated"
+		return b[i+3] == 't' && b[i+4] == 'e'
+	default: // "Suppressed"
+		return b[i+3] == 'p' && b[i+4] == 'r'
+	}
 }
 
 // finish takes the last line of an input, which no newline ends.

@@ -15,6 +15,14 @@ type known struct {
 // knownSize is the number of places for cores in a parser, a power of two.
 const knownSize = 64
 
+// knownTail is the end of a sample, from behind its clicks: " FAST_LOCAL
+// (sampled 1/1000)".
+type knownTail struct {
+	text         []byte
+	rate         int64
+	fast, unique bool
+}
+
 func knownPlace(b []byte, i int) int { return int(b[i]*11^b[i+1]) & (knownSize - 1) }
 
 // recall parses a sample whose beginning is known. When it returns false l
@@ -24,7 +32,12 @@ func (p *Parser) recall(b []byte, l *Line) bool {
 	if n == 0 {
 		return false
 	}
-	e := stampEnd(b, 0)
+	var e int
+	if len(b) > 32 && load64(b, 0) == p.stamp[0] && load64(b, 7) == p.stamp[1] && b[15] == ' ' {
+		e = 15 // still the same second
+	} else if e = stampEnd(b, 0); e == 15 {
+		p.stamp = [2]uint64{load64(b, 0), load64(b, 7)}
+	}
 	i := e + 1
 	if e == 0 || len(b)-i < n+2 || b[e] != ' ' || b[i] != p.common[0] || !bytes.Equal(b[i:i+n], p.common) {
 		return false
@@ -36,7 +49,7 @@ func (p *Parser) recall(b []byte, l *Line) bool {
 		return false
 	}
 	w, j, ok := number(b, d+m)
-	if !ok || len(b)-j < 6 || b[j] != ' ' || load32(b, j+1) != wKey || parseTail(b, j+5, l) != KindSample {
+	if !ok || len(b)-j < 6 || b[j] != ' ' || load32(b, j+1) != wKey || !p.recallTail(b, j+5, l) {
 		return false
 	}
 	l.Kind = KindSample
@@ -45,6 +58,36 @@ func (p *Parser) recall(b []byte, l *Line) bool {
 	l.Subtable = b[d+t.subtable[0] : d+t.subtable[1]]
 	l.Entries, l.Tries, l.TMMs, l.Held, l.Warning = 0, 0, 0, 0, false
 	l.cal = &p.cal
+	return true
+}
+
+// recallTail is parseTail with what the last samples ended in.
+func (p *Parser) recallTail(b []byte, key int, l *Line) bool {
+	for i := range p.tails {
+		t := &p.tails[i]
+		e := len(b) - len(t.text)
+		if len(t.text) == 0 || e < key+9 || !bytes.Equal(b[e:], t.text) {
+			continue
+		}
+		clicks, c, ok := numberBack(b, e, key)
+		if !ok || clicks >= wrapAt || c-8 < key || load64(b, c-8) != wClicks {
+			return false
+		}
+		l.Key = b[key : c-8]
+		l.Clicks, l.Rate, l.Fast, l.Unique = clicks, t.rate, t.fast, t.unique
+		return true
+	}
+	if parseTail(b, key, l) != KindSample {
+		return false
+	}
+	clicks := key + len(l.Key) + len(" clicks=")
+	for isDigit(b[clicks]) {
+		clicks++
+	}
+	t := &p.tails[p.nextTail]
+	p.nextTail ^= 1
+	t.text = append(t.text[:0], b[clicks:]...)
+	t.rate, t.fast, t.unique = l.Rate, l.Fast, l.Unique
 	return true
 }
 

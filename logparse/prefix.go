@@ -18,6 +18,9 @@ type Parser struct {
 	commonHost [2]int // where the host is in it
 	commonSlot int
 	known      [knownSize]known
+	stamp      [2]uint64    // the last time without a fraction: its first and its last eight bytes
+	tails      [2]knownTail // the last two
+	nextTail   int
 }
 
 // Words of eight bytes, little endian, for comparing at once.

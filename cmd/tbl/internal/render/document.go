@@ -27,6 +27,9 @@ type Document struct {
 	// line to grep. Nil: it follows from the verdicts, see Conclude.
 	Verdicts []verdict.Verdict
 	Overall  *verdict.Verdict
+	// Cases are judgements of single cores; only JUnit lists them, before the
+	// verdicts that they are part of.
+	Cases []verdict.Verdict
 	// Closing lines follow the verdicts.
 	Closing []string
 	// Data is the JSON form, Figures are further ones that it gets and that

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"tbl/cmd/tbl/internal/logreport"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 // Stats is the document of timing-stats.
@@ -75,6 +77,26 @@ func statsHead(d *Document, r *logreport.Report) {
 	}
 }
 
+// coreCase is one core's locality as a judgement of its own, with its figures.
+func coreCase(dev logreport.Device, c verdict.CoreLocality, several bool) verdict.Verdict {
+	state := map[verdict.CoreState]verdict.State{
+		verdict.Local: verdict.Pass, verdict.Mixed: verdict.Fail, verdict.Remote: verdict.Fail, verdict.Unknown: verdict.Incomplete,
+	}[c.State]
+	return verdict.Verdict{
+		Name: caseName(dev, c.Core, several), State: state,
+		Line: fmt.Sprintf("%s: %s of %s samples slow; clicks: min %s, p50 %s, avg %s, p95 %s, p99 %s, max %s", c.State, Int(c.AtThreshold), Int(c.N),
+			Int(c.MinClicks), Int(c.P50Clicks), text(Fixed1(c.AvgClicks)), Int(c.P95Clicks), Int(c.P99Clicks), Int(c.MaxClicks)),
+	}
+}
+
+func caseName(dev logreport.Device, core timingstats.CoreID, several bool) verdict.Name {
+	name := "LOCALITY TMM " + core.String()
+	if several {
+		name = dev.Name + " " + name
+	}
+	return verdict.Name(name)
+}
+
 func statsDevice(d *Document, dev logreport.Device, several bool) {
 	if several {
 		name := dev.Name
@@ -96,6 +118,12 @@ func statsDevice(d *Document, dev logreport.Device, several bool) {
 			p99, star = Marked{c.P99Clicks, "*"}, true
 		}
 		t.Row(c.Core.String(), c.N, c.Fast, c.Slow, c.MinClicks, c.P50Clicks, Fixed1(c.AvgClicks), c.P95Clicks, p99, c.MaxClicks, c.State.String())
+		d.Cases = append(d.Cases, coreCase(dev, c, several))
+	}
+	for _, m := range dev.Missing {
+		d.Cases = append(d.Cases, verdict.Verdict{
+			Name: caseName(dev, timingstats.CoreID(m), several), State: verdict.Incomplete, Line: "UNKNOWN: no samples",
+		})
 	}
 	if star {
 		d.Linef("* fewer than 100 samples: no p99, the maximum stands for it")

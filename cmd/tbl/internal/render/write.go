@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olekukonko/tablewriter"
@@ -235,7 +236,7 @@ func writeHistogramLog(w io.Writer, d *Document) error {
 	return timingstats.WriteHistogramLog(w, d.Started, perUnit, []string{"tbl " + d.Command}, intervals)
 }
 
-// The JUnit form: one test case per verdict. A warning passes and says so in
+// The JUnit form: one test case per core and verdict. A warning passes and says so in
 // system-out, missing evidence is an error, a verdict not judged is skipped.
 type (
 	junitSuites struct {
@@ -265,8 +266,9 @@ type (
 )
 
 func writeJUnit(w io.Writer, d *Document) error {
-	s := junitSuite{Name: "tbl " + d.Command, Tests: len(d.Verdicts)}
-	for _, v := range d.Verdicts {
+	all := slices.Concat(d.Cases, d.Verdicts)
+	s := junitSuite{Name: "tbl " + d.Command, Tests: len(all)}
+	for _, v := range all {
 		c := junitCase{Class: "tbl." + d.Command, Name: string(v.Name)}
 		body := strings.Join(append([]string{v.Line}, v.Causes...), "\n")
 		switch v.State {

@@ -27,11 +27,14 @@ func TestForms(t *testing.T) {
 		"csv":      "table,TMM,n,avg,max\ncores,0,25000,5.5,1234\ncores,1/10,4,16009.94,400000\n",
 		"markdown": "| 1/10 | 4 | 16,009.9 | 400,000 |\n",
 		"junit":    `<failure message="LOCALITY ISSUE: a|b">`,
+		"hlog":     "Tag=tmm_0,0.000,0.000,5.000,HIST",
 		"json":     "{\n \"a<b\": 1\n}\n",
 	}
 	for _, f := range Formats() {
 		var b strings.Builder
-		if err := f.Write(&b, sample()); err != nil {
+		d := sample()
+		d.Distributions = []Distribution{distribution(t, "tmm_0", "clicks", 3, 5)}
+		if err := f.Write(&b, d); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(b.String(), want[f.Name]) {

@@ -49,36 +49,35 @@ func TestConformance(t *testing.T) {
 		}
 		return n
 	}
-	for _, nodes := range []int{1, 3} {
-		for via := range cluster.NumTransports {
-			for policy := range cluster.NumPolicies {
-				for _, tx := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%d/%s/%v/transaction=%v", nodes, transportNames[via], policy, tx), func(t *testing.T) {
-						if testing.Short() && policy != cluster.RoundRobin {
-							t.Skip("one policy is enough in a short run")
-						}
-						one := nodes == 1 || tx || policy == cluster.FirstAvailable || policy == cluster.FirstAvailableIdentical
-						targettest.Run(t, func(t *testing.T) target.Target {
-							var list []cluster.Node
-							for i := range nodes {
-								list = append(list, node(t, via, uint64(i+1)))
-							}
-							f, err := cluster.NewFamily(cluster.FamilyConfig{Name: "svc"}, list...)
-							if err != nil {
-								t.Fatal(err)
-							}
-							p := newProxy(t, cluster.Config{Family: f, Policy: policy, Transport: via, Sticky: tx, CloseNodes: true})
-							t.Cleanup(func() { p.Close() })
-							if !tx {
-								return p
-							}
-							ctx, tx := cluster.Begin(bg)
-							t.Cleanup(tx.End)
-							return &within{p, ctx, tx}
-						}, targettest.Options{NoTable: !one, NoReload: !one, Shared: !one, NoSteering: !one || via == cluster.Pooled})
-					})
+	run := func(nodes int, via cluster.Transport, policy cluster.Policy, tx bool) {
+		t.Run(fmt.Sprintf("%d/%s/%v/transaction=%v", nodes, transportNames[via], policy, tx), func(t *testing.T) {
+			t.Parallel() // the suite waits for timers of the table
+			one := nodes == 1 || tx || policy == cluster.FirstAvailable || policy == cluster.FirstAvailableIdentical
+			targettest.Run(t, func(t *testing.T) target.Target {
+				var list []cluster.Node
+				for i := range nodes {
+					list = append(list, node(t, via, uint64(i+1)))
 				}
-			}
+				f, err := cluster.NewFamily(cluster.FamilyConfig{Name: "svc"}, list...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := newProxy(t, cluster.Config{Family: f, Policy: policy, Transport: via, Sticky: tx, CloseNodes: true})
+				t.Cleanup(func() { p.Close() })
+				if !tx {
+					return p
+				}
+				ctx, tx := cluster.Begin(bg)
+				t.Cleanup(tx.End)
+				return &within{p, ctx, tx}
+			}, targettest.Options{NoTable: !one, NoReload: !one, Shared: !one, NoSteering: !one || via == cluster.Pooled})
+		})
+	}
+	for via := range cluster.NumTransports {
+		run(1, via, cluster.RoundRobin, false)
+		run(3, via, cluster.RoundRobin, true)
+		for policy := range cluster.NumPolicies {
+			run(3, via, policy, false)
 		}
 	}
 }

@@ -255,14 +255,13 @@ func begin(t *testing.T) (context.Context, *cluster.Tx) {
 
 // want checks what an invocation in a scenario left behind.
 type want struct {
-	is        error              // in the error's chain; nil: not looked at
-	fault     *cluster.FaultKind // whose class and completion the error has; nil: not looked at
-	fc        int
-	attempts  int
-	n         int    // nodes left in the family
-	pin       string // "": no pin
-	firm      bool
-	unwrapped bool
+	is       error              // in the error's chain; nil: not looked at
+	fault    *cluster.FaultKind // whose class and completion the error has; nil: not looked at
+	fc       int
+	attempts int
+	n        int    // nodes left in the family
+	pin      string // "": no pin
+	firm     bool
 }
 
 func fault(k cluster.FaultKind) *cluster.FaultKind { return &k }

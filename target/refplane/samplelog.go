@@ -15,7 +15,7 @@ import (
 type sampleLog struct {
 	w    io.Writer
 	host string // with the blade, and a blank after it
-	pid  string // in brackets, with what follows
+	pid  string // in brackets, with a colon and a blank
 	full int    // bytes that may be pending
 	wait bool   // a full log blocks instead of dropping (simulated time doesn't mind)
 
@@ -39,7 +39,7 @@ func newSampleLog(w io.Writer, slot, pid int, wait bool) *sampleLog {
 	if slot > 0 {
 		l.host = "slot" + strconv.Itoa(slot) + "/tbl "
 	}
-	l.pid = "[" + strconv.Itoa(pid) + "]: Rule /Common/LOCALDB <HTTP_REQUEST>: "
+	l.pid = "[" + strconv.Itoa(pid) + "]: "
 	l.more.L = &l.mu
 	l.less.L = &l.mu
 	go l.run()
@@ -60,7 +60,7 @@ func (l *sampleLog) add(b []byte) {
 		l.held += lines
 	default:
 		if l.held > 0 {
-			l.pending = l.appendPrefix(l.pending, 0, time.Now())
+			l.pending = l.appendHead(l.pending, 0, time.Now())
 			l.pending = append(l.pending, "Re-enabling general logging; held "...)
 			l.pending = strconv.AppendInt(l.pending, l.held, 10)
 			l.pending = append(l.pending, " messages.\n"...)
@@ -75,8 +75,13 @@ func (l *sampleLog) add(b []byte) {
 	l.mu.Unlock()
 }
 
-// appendPrefix appends what syslog puts before a message.
+// appendPrefix appends what comes before a rule's message.
 func (l *sampleLog) appendPrefix(b []byte, core int, now time.Time) []byte {
+	return append(l.appendHead(b, core, now), "Rule /Common/LOCALDB <HTTP_REQUEST>: "...)
+}
+
+// appendHead appends what comes before a message of the core's process.
+func (l *sampleLog) appendHead(b []byte, core int, now time.Time) []byte {
 	b = now.UTC().AppendFormat(b, "2006-01-02T15:04:05.000-07:00")
 	b = append(b, ' ')
 	b = append(b, l.host...)

@@ -28,6 +28,12 @@ func TestDocuments(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "tbl"), ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
+	// A machine that examples reach by ssh: it has a log.
+	for name, body := range map[string]string{"ssh": "case \"$*\" in *cat*|*tail*) cat healthy.log ;; esac", "scp": ":"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, name := range []string{"README.md", "USAGE.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,6 +46,7 @@ func TestDocuments(t *testing.T) {
 			d.prepare()
 			defer d.stop()
 			out := d.run(string(raw))
+			d.scripts(string(raw))
 			if d.commands == 0 {
 				t.Error("no example found")
 			}
@@ -83,6 +90,13 @@ func (d *document) prepare() {
 		if err := os.WriteFile(filepath.Join(d.dir, filepath.Base(l)), raw, 0o644); err != nil {
 			d.t.Fatal(err)
 		}
+	}
+	healthy, err := os.ReadFile(filepath.Join(d.dir, "healthy.log"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "ltm.log"), healthy, 0o644); err != nil {
+		d.t.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -129,6 +143,39 @@ func (d *document) run(text string) string {
 		}
 		return "```console\n" + out.String() + "```"
 	})
+}
+
+var (
+	script   = regexp.MustCompile("(?ms)^```(yaml|sh)\n(.*?)^```$")
+	runLines = regexp.MustCompile(`(?m)^ +run: \|\n((?:    +.*\n)+)`)
+	listItem = regexp.MustCompile(`(?m)^    - (tbl .*)$`)
+)
+
+// scripts executes the commands of pipelines: what stands behind "run: |", the
+// tbl lines of a "script:" list, and whole shell scripts that name tbl. All
+// must succeed.
+func (d *document) scripts(text string) {
+	for _, m := range script.FindAllStringSubmatch(text, -1) {
+		var commands []string
+		if m[1] == "sh" {
+			commands = []string{m[2]}
+		}
+		for _, r := range runLines.FindAllStringSubmatch(m[2], -1) {
+			commands = append(commands, r[1])
+		}
+		for _, r := range listItem.FindAllStringSubmatch(m[2], -1) {
+			commands = append(commands, r[1])
+		}
+		for _, c := range commands {
+			if !strings.Contains(c, "tbl ") || strings.Contains(c, "not run here") {
+				continue
+			}
+			d.commands++
+			if out, err := d.command(c).Output(); err != nil || m[1] == "sh" && len(out) > 0 {
+				d.t.Errorf("%s\n%v:\n%s", c, err, out)
+			}
+		}
+	}
 }
 
 // one executes a command and returns the output that belongs behind it.

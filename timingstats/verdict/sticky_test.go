@@ -6,30 +6,52 @@ import (
 	"testing"
 )
 
-func TestSticky(t *testing.T) {
-	for name, c := range map[string]struct {
-		data  StickyData
+func TestJudgeSticky(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in    StickyData
 		state State
-		line  string
+		line  string // start
 	}{
-		"kept":         {StickyData{Transactions: 1000, Judged: 1000, Nodes: 3}, Pass, "OK: 1,000 transactions"},
-		"one node":     {StickyData{Transactions: 1000, Judged: 1000, Nodes: 1}, Pass, "proves nothing"},
-		"split":        {StickyData{Transactions: 1000, Judged: 1000, Split: 3, Nodes: 3, Examples: []string{"tx 7 on a, b"}}, Fail, "STICKINESS ISSUE: 3 of 1,000"},
-		"refused":      {StickyData{Transactions: 1000, Judged: 990, Refused: 10, Nodes: 3}, Pass, "10 refused"},
-		"unnamed":      {StickyData{Transactions: 10, Judged: 5, Unnamed: 5, Nodes: 2}, Incomplete, "INCOMPLETE: 5 answers"},
-		"all refused":  {StickyData{Transactions: 10, Refused: 10}, Incomplete, "INCOMPLETE"},
-		"split, holes": {StickyData{Transactions: 10, Judged: 5, Split: 1, Unnamed: 5, Nodes: 2}, Fail, "STICKINESS ISSUE"},
+		"ok":                {StickyData{Transactions: 10, Judged: 10, Nodes: 3, Invocations: 5}, Pass, "OK: 10 transactions, each served by one node; 3 nodes seen"},
+		"one node":          {StickyData{Transactions: 10, Judged: 10, Nodes: 1, Invocations: 5}, Pass, "OK: 10 transactions, all served by the only node seen: one node proves nothing"},
+		"one split":         {StickyData{Transactions: 20_000, Judged: 20_000, Split: 1, Nodes: 3, Invocations: 5}, Fail, "STICKINESS ISSUE: 1 of 20,000 transactions (<0.1 %)"},
+		"all but one split": {StickyData{Transactions: 20_000, Judged: 20_000, Split: 19_999, Nodes: 3, Invocations: 5}, Fail, "STICKINESS ISSUE: 19,999 of 20,000 transactions (>99.9 %)"},
+		"examples":          {StickyData{Transactions: 1, Judged: 1, Split: 1, Nodes: 2, Invocations: 2, Examples: []string{"#0: A B"}}, Fail, "STICKINESS ISSUE: 1 of 1 transactions (100 %) were served by more than one node, e.g. #0: A B"},
+		"refused":           {StickyData{Transactions: 10, Judged: 9, Refused: 1, Nodes: 3, Invocations: 5}, Pass, "OK: 9 transactions, each served by one node; 3 nodes seen; 1 refused"},
+		"nothing":           {StickyData{}, Incomplete, "INCOMPLETE: no transaction had two served invocations"},
+		"all refused":       {StickyData{Transactions: 10, Refused: 10, Invocations: 5}, Incomplete, "INCOMPLETE: no transaction had two served invocations; 10 refused"},
+		"unnamed":           {StickyData{Transactions: 10, Judged: 10, Unnamed: 1, Nodes: 3, Invocations: 5}, Incomplete, "INCOMPLETE: 1 "},
+		"unnamed and split": {StickyData{Transactions: 10, Judged: 10, Unnamed: 1, Split: 1, Nodes: 3, Invocations: 5}, Fail, "STICKINESS ISSUE: 1 of 10"},
 	} {
-		v := JudgeSticky(c.data)
-		if v.State != c.state || !strings.Contains(v.Line, c.line) || v.Name != Sticky {
-			t.Errorf("%s: %v %s", name, v.State, v.Line)
+		v := JudgeSticky(tc.in)
+		if v.Name != Sticky || v.State != tc.state || !strings.HasPrefix(v.Line, tc.line) {
+			t.Errorf("%s: %v: %s; want %v: %s", name, v.State, v.Line, tc.state, tc.line)
+		}
+		if v.Figures["split"] != float64(tc.in.Split) || v.Figures["judged"] != float64(tc.in.Judged) {
+			t.Errorf("%s: figures %v", name, v.Figures)
 		}
 	}
-	// Five calls over three nodes: all on one with (1/3)⁴.
-	if got := RandomSplitShare(3, 5); math.Abs(got-80.0/81) > 1e-12 {
-		t.Errorf("random split share %v", got)
-	}
-	if got := RandomSplitShare(3, 1); got != 0 {
-		t.Errorf("of single calls: %v", got)
+}
+
+// TestRandomSplitShare compares the formula with counting all cases.
+func TestRandomSplitShare(t *testing.T) {
+	for nodes := 1; nodes <= 4; nodes++ {
+		for inv := 1; inv <= 6; inv++ {
+			all, split := 0, 0
+			total := int(math.Pow(float64(nodes), float64(inv)))
+			for c := range total {
+				first, mixed := c%nodes, false
+				for x, i := c, 0; i < inv; i++ {
+					mixed = mixed || x%nodes != first
+					x /= nodes
+				}
+				if all++; mixed {
+					split++
+				}
+			}
+			if got, want := RandomSplitShare(nodes, inv), float64(split)/float64(all); math.Abs(got-want) > 1e-12 {
+				t.Errorf("%d nodes, %d invocations: %v, want %v", nodes, inv, got, want)
+			}
+		}
 	}
 }

@@ -152,7 +152,8 @@ func (r *Remote) ServerClosed() int64 { return r.closedFirst.Load() }
 // FastPath says that requests take the fast path of this system.
 func (r *Remote) FastPath() bool { return r.fast.enabled() }
 
-// Close releases idle connections. Requests under way go on.
+// Close releases what the target holds. Requests under way may fail with
+// ClassClosed.
 func (r *Remote) Close() error {
 	if r.closed.CompareAndSwap(false, true) {
 		r.idle.close()

@@ -124,6 +124,9 @@ func (r *run) overall() {
 	default:
 		cores := len(r.res.Cores)
 		v.Line = fmt.Sprintf("OK: every one of %d cores writes into storage it owns", cores)
+		if cores == 1 {
+			v.Line = "OK: the only core writes into storage it owns"
+		}
 		if len(notRun) > 0 {
 			v.Line = fmt.Sprintf("OK: what was run holds on %d cores", cores)
 		}

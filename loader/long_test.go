@@ -13,7 +13,10 @@ var long = flag.Bool("long", false, "judge a million writes with 50 seeds, and t
 
 // Healthy runs show no decay, and healthy series of runs no drift.
 func TestHealthyRunsAreHealthy(t *testing.T) {
-	seeds, writes := 3, int64(300_000)
+	seeds, writes := 2, int64(200_000)
+	if loader.RaceDetector {
+		seeds = 1
+	}
 	if *long {
 		seeds, writes = 50, 1_000_000
 	}

@@ -2,6 +2,6 @@
 
 package loader
 
-// raceDetector says that the race detector is on: it allocates on its own and
+// RaceDetector says that the race detector is on: it allocates on its own and
 // slows everything down tenfold.
-const raceDetector = true
+const RaceDetector = true

@@ -41,7 +41,7 @@ func mallocs(t *testing.T, n int64, cfg LoadConfig) uint64 {
 // An open loop that is ahead of its schedule pauses, and a pause of the wall
 // clock makes a timer: that is the only difference, and not asserted here.
 func TestLoadAllocatesNothingPerRequest(t *testing.T) {
-	if raceDetector {
+	if RaceDetector {
 		t.Skip("the race detector allocates")
 	}
 	for _, tt := range []struct {
@@ -81,7 +81,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		return m.HeapAlloc
 	}
 	many := int64(1_000_000)
-	if raceDetector {
+	if RaceDetector {
 		many /= 10
 	}
 	small, large := live(20_000), live(many)

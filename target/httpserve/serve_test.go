@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"tbl/target"
 	"tbl/target/httpserve"
 	"tbl/target/targettest"
@@ -303,5 +305,61 @@ func TestTooManyBodies(t *testing.T) {
 	got, _ = exchange(t, addr, "POST /bulk_load HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\nk\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("after it: %q", got)
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The end of the context ends Serve, whatever clients are doing.
+func TestServeEnds(t *testing.T) {
+	release := make(chan struct{})
+	tgt := targettest.NewSimple(2)
+	entered := make(chan struct{}, 1)
+	tgt.Fail = func(*target.Request) error {
+		entered <- struct{}{}
+		<-release
+		return nil
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- httpserve.New(tgt, httpserve.Config{}).Serve(ctx, ln) }()
+	silent, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	answered := make(chan string, 1)
+	go func() {
+		got, _ := exchange(t, ln.Addr().String(), get("/info"))
+		answered <- got
+	}()
+	<-entered
+	cancel()
+	close(release)
+	if err := <-done; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if got := <-answered; !strings.HasPrefix(got, "HTTP/1.1 200") {
+		t.Errorf("the request under way got %q", got)
+	}
+	if c, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		c.Close()
+		t.Error("it still listens")
+	}
+}
+
+// A listener that fails is an error, not an end.
+func TestServeFails(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	if err := httpserve.New(targettest.NewSimple(1), httpserve.Config{}).Serve(t.Context(), ln); err == nil {
+		t.Error("no error from a closed listener")
 	}
 }

@@ -217,7 +217,9 @@ func (r *Remote) exchange(c *pconn, req *target.Request, ans *target.Answer, sta
 			ans.Timing.FirstByte = time.Since(start)
 		}
 		c.resp.buf = c.resp.buf[:len(c.resp.buf)+n]
-		eof = err == io.EOF
+		// A TLS session that ends without its closing alert is a close too: what
+		// was to come has a length or an end of its own.
+		eof = err == io.EOF || err == io.ErrUnexpectedEOF
 		if err != nil && !eof {
 			// What was read before the failure may be the whole answer.
 			if done, _ := c.resp.step(false); done && n > 0 {

@@ -39,18 +39,22 @@ func jsonFields(d *render.Document) (map[string]any, error) {
 // figureSet is what one assertion is held against.
 type figureSet struct {
 	verdict.Figures
-	device string // empty with one device
+	of string // "device …" or "target …"; empty where there is one only
 }
 
-// figureSets are the figures of a result: of each device where there are
-// several, else of the whole.
+// figureSets are the figures of a result: of each device or target where
+// there are several, else of the whole.
 func figureSets(fields map[string]any) []figureSet {
-	if devices, ok := fields["devices"].([]any); ok && len(devices) > 1 {
+	for list, name := range map[string]string{"devices": "device", "targets": "target"} {
+		parts, ok := fields[list].([]any)
+		if !ok || len(parts) < 2 {
+			continue
+		}
 		var out []figureSet
-		for _, d := range devices {
-			if m, ok := d.(map[string]any); ok {
-				name, _ := m["device"].(string)
-				out = append(out, figureSet{figuresOf(m), name})
+		for _, p := range parts {
+			if m, ok := p.(map[string]any); ok {
+				of, _ := m[name].(string)
+				out = append(out, figureSet{figuresOf(m), name + " " + of})
 			}
 		}
 		return out

@@ -132,6 +132,7 @@ func targetFlags() []cli.Flag {
 		durationFlag(catTarget, "timeout", 5*time.Second, "limit for one request"),
 		stringsFlag(catTarget, "bind", "source `ADDRESS` of connections (repeatable: each has its own ports)"),
 		stringFlag(catTarget, "token", "", "bearer `TOKEN`, where the dataplane asks for one"),
+		boolFlag(catTarget, "each", "several targets: judge each apart"),
 		boolFlag(catTarget, "read-only", "refuse everything that writes or deletes"),
 	}
 }

@@ -40,6 +40,9 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if c.Bool("dry-run") {
 		return a.plan(out, opts, n)
 	}
+	if c.Bool("each") && len(opts.urls) > 1 {
+		return a.measureEach(c, out, opts, run)
+	}
 	if len(opts.urls) > 1 && hasFlag(c.Command, "policy") {
 		b, err := parseCluster(c)
 		if err != nil {
@@ -70,6 +73,37 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 		return nil
 	}
 	return err
+}
+
+// measureEach runs against one target after the other and judges each apart.
+func (a *app) measureEach(c *cli.Context, out *output, opts *targetOptions, run func(context.Context, *plane) (*render.Document, error)) error {
+	if c.IsSet("file") {
+		return usagef("--each and --file: the rows can be read once only, want one target")
+	}
+	var docs []*render.Document
+	var names []string
+	var errs []error
+	for _, url := range opts.urls {
+		one := *opts
+		one.urls = []string{url}
+		p, err := one.open(c.Context)
+		if err != nil {
+			return err
+		}
+		doc, err := run(c.Context, p)
+		if err = errors.Join(err, p.Close()); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", url, err))
+		}
+		if doc != nil {
+			docs, names = append(docs, doc), append(names, url)
+		}
+	}
+	if len(docs) > 0 {
+		if err := out.finish(c.Context, render.Each(c.Command.Name, names, docs)); err != nil {
+			return err
+		}
+	}
+	return runError(errors.Join(errs...))
 }
 
 // runError gives the errors of the measuring packages their exit codes.

@@ -170,8 +170,8 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	for _, as := range o.asserts {
 		for _, f := range figureSets(fields) {
 			v := as.Judge(f.Figures)
-			if f.device != "" {
-				v.Line += " (device " + f.device + ")"
+			if f.of != "" {
+				v.Line += " (" + f.of + ")"
 			}
 			d.Verdicts = append(d.Verdicts, v)
 		}

@@ -206,7 +206,7 @@ func (o *targetOptions) open(context.Context) (*plane, error) {
 		return o.openEmbedded()
 	}
 	if len(o.urls) > 1 && o.balance == nil {
-		return nil, usagef("--target: %s takes one target", "this command")
+		return nil, usagef("several targets: this command takes one, or judges each apart with --each")
 	}
 	if len(o.urls) > 1 {
 		return o.openCluster()

@@ -12,6 +12,7 @@ import (
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/prober/proof"
+	"tbl/target"
 	"tbl/target/httpserve"
 	"tbl/target/remote"
 )
@@ -28,6 +29,7 @@ func (a *app) validateCommand() *cli.Command {
 			boolFlag("", "destroy", "delete entries that are already there"),
 			boolFlag("", "http", "embedded: go over loopback instead of in process"),
 			stringsFlag("", "name", "a further `NAME` whose owner the last step finds (repeatable)"),
+			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
 			stringsFlag("", "step", "run only this `STEP`: "+stepWords()+" (repeatable)"),
 			stringsFlag("", "skip", "leave out this `STEP` (repeatable)"),
 			stringFlag(catTarget, "log", "", "remote: `FILE` that the dataplane logs to, - for stdin; embedded: write sampled timings there"),
@@ -71,7 +73,7 @@ func (a *app) validate(c *cli.Context) error {
 	}
 	cfg := proof.Config{
 		Count: c.Int("count"), ProbeRequests: c.Int("probe-requests"), Workers: c.Int("workers"), Destroy: c.Bool("destroy"),
-		Threshold: int64(c.Int("threshold")), LogSample: c.Int("log-sample"), Names: c.StringSlice("name"), MaxErrors: maxErrors(c),
+		Threshold: int64(c.Int("threshold")), LogSample: c.Int("log-sample"), Names: c.StringSlice("name"), MaxErrors: maxErrors(c), Steer: c.Bool("steer"),
 		Progress: new(proof.Progress),
 	}
 	var err error
@@ -99,6 +101,12 @@ func (a *app) validate(c *cli.Context) error {
 	n := needs{
 		writes: "sampled keys into every core's own subtable, after deleting what is there (--destroy), and a probe entry (60 s) per core and name",
 		rate:   fmt.Sprintf("as fast as answered, %d at a time", cfg.Workers),
+	}
+	if len(c.StringSlice("target")) > 1 {
+		if len(sources) > 0 {
+			return usagef("--%s and several targets: a log is one target's, want one", sources[0])
+		}
+		return a.validateEach(c, n, cfg)
 	}
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
 		if p.embedded != nil {
@@ -140,6 +148,63 @@ func (a *app) validate(c *cli.Context) error {
 		}
 		return render.Proof(r), err
 	})
+}
+
+// validateEach proves several targets side by side.
+func (a *app) validateEach(c *cli.Context, n needs, cfg proof.Config) error {
+	out, err := a.output(c)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	opts, err := a.targetOptions(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("read-only") {
+		return usagef("--read-only: %s writes %s", c.Command.Name, n.writes)
+	}
+	if c.Bool("dry-run") {
+		return a.plan(out, opts, n)
+	}
+	var targets []target.Target
+	for _, url := range opts.urls {
+		one := *opts
+		one.urls = []string{url}
+		p, err := one.open(c.Context)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		targets = append(targets, p)
+	}
+	outcomes := proof.RunEach(c.Context, targets, func(int) proof.Config {
+		own := cfg
+		own.Progress = nil
+		return own
+	})
+	var docs []*render.Document
+	var results []*proof.Result
+	var names []string
+	var errs []error
+	for i, o := range outcomes {
+		var held *proof.NotEmptyError
+		if errors.As(o.Err, &held) {
+			return usagef("%s: %w: the proof would delete them; give --destroy if they may go", opts.urls[i], held)
+		}
+		if o.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", opts.urls[i], o.Err))
+		}
+		if o.Result != nil {
+			docs, results, names = append(docs, render.Proof(o.Result)), append(results, o.Result), append(names, opts.urls[i])
+		}
+	}
+	if len(docs) > 0 {
+		if err := out.finish(c.Context, render.Proofs(names, results, docs)); err != nil {
+			return err
+		}
+	}
+	return runError(errors.Join(errs...))
 }
 
 func uniqueNames(names []string) ([]string, error) {

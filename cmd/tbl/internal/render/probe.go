@@ -95,6 +95,9 @@ func Probe(r *prober.ProbeResult) *Document {
 		for _, c := range r.Owned {
 			t.Row(c.Core.String(), hits[c.Core.String()], c.Names)
 		}
+		if r.Spread != nil {
+			d.Linef("names over cores: %s", r.Spread.Line)
+		}
 	}
 	closeRun(d, &r.Run)
 	return d

@@ -50,3 +50,37 @@ func Proof(r *proof.Result) *Document {
 	d.Overall = &r.Overall
 	return d
 }
+
+// Proofs is the document of several targets' proofs: a column each.
+func Proofs(targets []string, results []*proof.Result, docs []*Document) *Document {
+	d := Each("validate", targets, docs)
+	t := &Table{Name: "steps", Header: append([]string{"step"}, targets...), Left: true}
+	for _, s := range proof.Steps() {
+		row := []any{fmt.Sprintf("%d %s", s.Step, s.Title)}
+		for _, r := range results {
+			state := "-"
+			for _, x := range r.Steps {
+				if x.Step == s.Step {
+					state = x.State.String()
+				}
+			}
+			row = append(row, state)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	row := []any{"all"}
+	for _, r := range results {
+		row = append(row, r.Overall.State.String())
+	}
+	t.Rows = append(t.Rows, row)
+	d.Blocks = append(d.Blocks, Block{Table: t})
+	d.Overall = &verdict.Verdict{Name: verdict.Locality, State: verdict.Pass, Line: fmt.Sprintf("OK: every core of %d targets writes into storage it owns", len(results))}
+	for i, r := range results {
+		if r.Overall.State > d.Overall.State {
+			worst := r.Overall
+			worst.Line += " (target " + targets[i] + ")"
+			d.Overall = &worst
+		}
+	}
+	return d
+}

@@ -236,8 +236,16 @@ func TestConnectionFailures(t *testing.T) {
 					t.Error("the server is said to have closed")
 				}
 			}
-			if r.Opened() != 5 || open.conns.Load() != 5 {
-				t.Errorf("%d opened, %d accepted of 5", r.Opened(), open.conns.Load())
+			for range 100 {
+				if err := r.Do(t.Context(), load(), &ans); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w := r.Warnings(); len(w) != 1 || !strings.Contains(w[0], "0 of 105 answers") {
+				t.Errorf("warnings %q, want one about who closes", w)
+			}
+			if r.Opened() != 105 || open.conns.Load() != 105 {
+				t.Errorf("%d opened, %d accepted of 105", r.Opened(), open.conns.Load())
 			}
 			closes := newScript(t, func(c *net.TCPConn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n"+good) })
 			if err := to(closes.url(), 0).Do(t.Context(), load(), &ans); err != nil || !ans.Timing.ServerClosed {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -72,7 +73,7 @@ func classify(ctx context.Context, at phase, chosen bool, err error) *target.Err
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH),
 		errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN), errors.Is(err, syscall.EHOSTDOWN):
 		e.Class = target.ClassRefused
-	case errors.Is(err, errCut), errors.Is(err, errNoLineEnd):
+	case errors.Is(err, errCut), errors.Is(err, errNoLineEnd), errors.Is(err, io.ErrUnexpectedEOF):
 		e.Class = target.ClassTruncated
 	case errors.Is(err, errNotHTTP), errors.Is(err, errBadHead), errors.Is(err, errBadChunk), errors.Is(err, errTooLarge):
 		e.Class = target.ClassMalformed

@@ -97,7 +97,8 @@ func (r *Remote) portable(ctx context.Context, req *target.Request, ans *target.
 		ans.Timing.Connect = time.Since(start)
 	}
 	_ = c.net.SetDeadline(deadline) // fails on a closed connection only, and so does what follows
-	stop := context.AfterFunc(ctx, func() { _ = c.net.SetDeadline(time.Unix(1, 0)) })
+	conn := c.net                   // what the function below may touch late: c itself is used again
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	at, eof, err := r.exchange(c, req, ans, start)
 	ans.Timing.Total = time.Since(start)
 	if err == nil {

@@ -70,13 +70,13 @@ type Remote struct {
 	head   []byte // header lines of every request, without Connection and Content-Length
 	tls    *tls.Config
 
-	addrs    resolver
-	nextBind atomic.Uint64
-	opened   atomic.Int64
-	requests atomic.Int64
-	closed   atomic.Bool
-	// closedFirst counts the answers after which the server closed first.
-	closedFirst atomic.Int64
+	addrs       resolver
+	nextBind    atomic.Uint64
+	opened      atomic.Int64
+	requests    atomic.Int64
+	closed      atomic.Bool
+	answered    atomic.Int64 // requests without an error
+	closedFirst atomic.Int64 // answers after which the server closed first
 	idle        idlePool
 	fast        fastPath
 }
@@ -182,6 +182,9 @@ func (r *Remote) Do(ctx context.Context, req *target.Request, ans *target.Answer
 		err = r.fast.do(ctx, req, ans)
 	} else {
 		err = r.portable(ctx, req, ans)
+	}
+	if err == nil {
+		r.answered.Add(1)
 	}
 	if ans.Timing.ServerClosed {
 		r.closedFirst.Add(1)

@@ -289,14 +289,15 @@ func (s *slot) finish(ctx context.Context, eof bool) (serverClosed bool) {
 			skips.Store(openSkips)
 		}
 	}
-	serverClosed = eof
-	if errno := shutdown(s.fd); errno == 0 && !eof {
-		// Ours goes first: the server's is waited for, or the dissolution
-		// below would be a reset.
-		s.awaitEOF(ctx, closeWait)
+	if !eof {
+		// Ours goes first. Dissolving would be a reset; so the kernel is left
+		// with the rest, as after any close.
+		s.closeFD()
+		return false
 	}
+	shutdown(s.fd) // failing, there is nothing left to end
 	s.dissolve()
-	return serverClosed
+	return true
 }
 
 // awaitEOF reads what may still come until the server's close, for at most d.
@@ -351,7 +352,4 @@ func read(fd int, b []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-func shutdown(fd int) unix.Errno {
-	_, _, errno := unix.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0)
-	return errno
-}
+func shutdown(fd int) { unix.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0) }

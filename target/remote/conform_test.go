@@ -63,8 +63,10 @@ var paths = []struct {
 }{{"fast", false}, {"portable", true}}
 
 func TestConformance(t *testing.T) {
+	t.Parallel() // much of it is waiting for entries to expire
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			targettest.Run(t, func(t *testing.T) target.Target {
 				tgt := targettest.NewSimple(4)
 				url, _ := serve(t, tgt, httpserve.Config{})
@@ -76,8 +78,10 @@ func TestConformance(t *testing.T) {
 
 // The reference dataplane behind HTTP is the same target.
 func TestConformanceOfReference(t *testing.T) {
+	t.Parallel()
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			targettest.Run(t, func(t *testing.T) target.Target {
 				plane, err := refplane.New(refplane.Config{Cores: 4})
 				if err != nil {
@@ -94,8 +98,10 @@ func TestConformanceOfReference(t *testing.T) {
 // The same with everything that a server may add to its answers, and with a
 // token, after a restart of the server on its port.
 func TestConformanceAfterRestart(t *testing.T) {
+	t.Parallel()
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			targettest.Run(t, func(t *testing.T) target.Target {
 				cfg := httpserve.Config{Token: "s3cret", Node: "node a", NodeInBody: true, NodeCookie: "route"}
 				ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -96,9 +96,9 @@ func New(cfg Config) (*Plane, error) {
 		p.glance = p.readingCost()
 	}
 	p.applyFaults()
-	if odds := DiscoveryOdds(cfg.Cores, cfg.MaxTries); odds > 1e-4 && !p.built {
-		p.warnf("with %d tries on %d cores, some core finds no subtable of its own with a probability of %.2g%%",
-			cfg.MaxTries, cfg.Cores, 100*odds)
+	if least := DefaultMaxTries(cfg.Cores); cfg.MaxTries < least && cfg.Cores > 1 && !p.built {
+		p.warnf("with %d tries on %d cores, some core finds no subtable of its own with a probability of %.2g%%; the default is %d",
+			cfg.MaxTries, cfg.Cores, 100*DiscoveryOdds(cfg.Cores, cfg.MaxTries), least)
 	}
 	if cfg.Log != nil && (cfg.LogSample > 0 || p.chatty != nil) {
 		pid := os.Getpid()

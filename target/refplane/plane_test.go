@@ -74,7 +74,7 @@ func slowClick(t testing.TB) time.Duration {
 		times = append(times, must(t, p, target.Request{Op: target.OpProbe, Subtable: fmt.Appendf(nil, "n%d", i%7)}).Clicks)
 	}
 	slices.Sort(times)
-	return max(10, time.Duration(times[190]/25))
+	return max(10, time.Duration(times[100]/15))
 }
 
 func TestCoresFindTheirOwnNames(t *testing.T) {
@@ -331,7 +331,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestWaitingRequestCanBeGivenUp(t *testing.T) {
-	const pause = 400 * time.Millisecond
+	const pause = 2 * time.Second
 	p := start(t, Config{Cores: 1, Faults: []Fault{{Name: Stall, Core: 0, Pause: pause, Every: time.Hour}}})
 	blocked := make(chan struct{})
 	go func() {

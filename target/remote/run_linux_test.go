@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -157,4 +159,67 @@ func loopbackUp() error {
 	}
 	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+}
+
+// However many requests: no descriptor, no goroutine and no memory is left.
+func TestNothingPilesUp(t *testing.T) {
+	s := newScript(t, func(c *net.TCPConn) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 23\r\nConnection: close\r\n\r\n"+good)
+	})
+	for _, p := range paths {
+		for _, reset := range []bool{false, true} {
+			r := connect(t, remote.Config{URL: s.url(), Portable: p.portable, LingerReset: reset})
+			const workers = 8
+			send := func(each int) {
+				r.Clock().Run(workers, func(int) {
+					var ans target.Answer
+					for range each {
+						if err := r.Do(t.Context(), load(), &ans); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			// The server's ends of the last connections are closed a moment later.
+			settled := func(want int) int {
+				n := openFiles(t)
+				for deadline := time.Now().Add(5 * time.Second); n > want && time.Now().Before(deadline); n = openFiles(t) {
+					runtime.Gosched()
+				}
+				return n
+			}
+			send(50)
+			files := settled(0x7FFFFFFF)
+			before := heap()
+			send(300)
+			after := heap()
+			if n := settled(files + 2); n > files+2 {
+				t.Errorf("%s, reset %v: %d open files, before %d", p.name, reset, n, files)
+			}
+			if grown := int64(after) - int64(before); grown > 256<<10 {
+				t.Errorf("%s, reset %v: %d bytes more on the heap", p.name, reset, grown)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	return len(d)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

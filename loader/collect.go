@@ -33,7 +33,8 @@ type collector struct {
 	warmup   time.Duration
 
 	counts      connCounter // nil: the target has no connections
-	openedFirst int64
+	openedFirst int64 // when the run began
+	opened      int64 // during all runs, what was asked between them left out
 
 	mu sync.Mutex
 
@@ -96,11 +97,10 @@ type coreStats struct {
 // connCounter is a target that counts its connections.
 type connCounter interface{ Opened() int64 }
 
-// newCollector begins to count connections at once.
 func newCollector(p *Progress, tgt target.Target, known int) *collector {
 	c := &collector{progress: p, known: known}
 	if n, ok := tgt.(connCounter); ok {
-		c.counts, c.openedFirst = n, n.Opened()
+		c.counts = n
 	}
 	if p != nil {
 		p.know(known)
@@ -114,6 +114,9 @@ func (c *collector) beginRun() {
 		sent: c.sent, ok: c.ok, failed: c.failed, written: c.written,
 		began: c.warmup, lastEnd: c.warmup, series: &timingstats.Series{},
 	}
+	if c.counts != nil {
+		c.openedFirst = c.counts.Opened()
+	}
 	if c.progress != nil {
 		c.progress.Run.Store(int64(len(c.runs) + 1))
 	}
@@ -122,6 +125,9 @@ func (c *collector) beginRun() {
 // endRun closes it.
 func (c *collector) endRun(deleted int64) {
 	r := &c.run
+	if c.counts != nil {
+		c.opened += c.counts.Opened() - c.openedFirst
+	}
 	elapsed := r.lastEnd - r.began
 	c.elapsed += elapsed
 	c.measuredKeys += r.keys
@@ -133,13 +139,6 @@ func (c *collector) endRun(deleted int64) {
 	}
 	sum.Series = r.series.Summary(elapsed)
 	c.runs = append(c.runs, sum)
-}
-
-func (c *collector) opened() int64 {
-	if c.counts == nil {
-		return 0
-	}
-	return c.counts.Opened() - c.openedFirst
 }
 
 func perSecond(n float64, d time.Duration) float64 {
@@ -370,7 +369,7 @@ func (c *collector) sorted() []*coreStats {
 func (c *collector) accounting() Accounting {
 	a := Accounting{
 		Sent: c.sent, OK: c.ok, Failed: c.failed, Errors: []ErrorCount{}, Retries: c.retries,
-		Connections:  c.opened(),
+		Connections:  c.opened,
 		ServerClosed: c.serverClosed, ClientClosed: c.clientClosed,
 	}
 	for class, n := range c.errs {

@@ -137,7 +137,7 @@ func (c *collector) warnings() []string {
 			out = append(out, fmt.Sprintf("TMM %v answered, but the dataplane says that there are %d", s.id, c.known))
 		}
 	}
-	if n := c.opened(); n > 0 && n < c.ok {
+	if n := c.opened; n > 0 && n < c.ok {
 		out = append(out, fmt.Sprintf("%d connections for %d answers: connections were used again, so that several requests reached one core", n, c.ok))
 	}
 	if n := c.errs[target.ClassAddressExhausted]; n > 0 {

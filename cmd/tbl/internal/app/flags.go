@@ -131,6 +131,8 @@ func targetFlags() []cli.Flag {
 		stringsFlag(catTarget, "header", "additional header `NAME: VALUE` (repeatable)"),
 		durationFlag(catTarget, "timeout", 5*time.Second, "limit for one request"),
 		stringsFlag(catTarget, "bind", "source `ADDRESS` of connections (repeatable: each has its own ports)"),
+		boolFlag(catTarget, "linger-reset", "end connections with a reset: no TIME_WAIT on either side, but a server that still reads sees an error"),
+		boolFlag(catTarget, "portable", "use the portable network code where there is a faster one"),
 		stringFlag(catTarget, "token", "", "bearer `TOKEN`, where the dataplane asks for one"),
 		boolFlag(catTarget, "each", "several targets: judge each apart"),
 		boolFlag(catTarget, "read-only", "refuse everything that writes or deletes"),

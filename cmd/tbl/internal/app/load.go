@@ -103,14 +103,40 @@ func (a *app) load(c *cli.Context) error {
 				return nil, err
 			}
 		}
+		ports := a.portBudget(c, p, &cfg)
 		stop := a.progress(c, loaderSnapshot("load", cfg.Progress))
 		r, err := loader.Load(ctx, p, cfg)
 		stop()
 		if r == nil {
 			return nil, err
 		}
+		r.Warnings = append(r.Warnings, ports...)
 		return render.Load(r), err
 	})
+}
+
+// portBudget says beforehand what the local ports are good for, where the run
+// may need more, and returns the warnings.
+func (a *app) portBudget(c *cli.Context, p *plane, cfg *loader.LoadConfig) []string {
+	if p.remote == nil {
+		return nil
+	}
+	rate := cfg.Rate
+	for _, s := range cfg.Stages {
+		rate = max(rate, s.Rate)
+	}
+	b := p.remote.Budget(cfg.Workers, rate)
+	if c.Bool("v") || b.MaxRequests > 0 && cfg.Count > b.MaxRequests && b.Sustainable > 0 {
+		line := fmt.Sprintf("%s local ports for one destination", render.Int(int64(b.Ports)))
+		if b.Sustainable > 0 {
+			line += fmt.Sprintf(", each gone for %s after its connection: %s can go on for ever", render.Duration(b.Hold), render.Rate(b.Sustainable))
+		}
+		if b.ExhaustedAfter > 0 {
+			line += fmt.Sprintf("; at %s they are exhausted after %s", render.Rate(rate), render.Duration(b.ExhaustedAfter))
+		}
+		fmt.Fprintf(a.env.Stderr, "tbl: ports: %s\n", line)
+	}
+	return b.Warnings
 }
 
 // csvSource opens a file of rows. The whole file is checked before the first

@@ -73,7 +73,7 @@ func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
 		return nil, usagef("--timeout %v: want more than 0", c.Duration("timeout"))
 	}
 	if len(urls) == 0 {
-		if g := given(c, "header", "bind", "token", "insecure", "cacert"); len(g) > 0 {
+		if g := given(c, "header", "bind", "token", "insecure", "cacert", "linger-reset", "portable"); len(g) > 0 {
 			return nil, usagef("--%s is for a remote dataplane: name it with --target or --host", g[0])
 		}
 		return o, o.embedded(c)
@@ -105,7 +105,10 @@ func checkURL(raw string) error {
 }
 
 func (o *targetOptions) remoteConfig(c *cli.Context) error {
-	o.remote = remote.Config{Timeout: c.Duration("timeout"), Token: c.String("token"), Insecure: c.Bool("insecure"), Header: http.Header{}}
+	o.remote = remote.Config{
+		Timeout: c.Duration("timeout"), Token: c.String("token"), Insecure: c.Bool("insecure"), Header: http.Header{},
+		LingerReset: c.Bool("linger-reset"), Portable: c.Bool("portable"),
+	}
 	for _, h := range c.StringSlice("header") {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
@@ -194,6 +197,7 @@ func (o *targetOptions) describe() string {
 // plane is an open target.
 type plane struct {
 	target.Target
+	remote   *remote.Remote  // nil when embedded, or several
 	embedded *refplane.Plane // nil when remote
 	captured *captured       // an embedded plane's log, where it is wanted
 	cluster  *clusterRun     // nil with one target
@@ -217,7 +221,7 @@ func (o *targetOptions) open(context.Context) (*plane, error) {
 	if err != nil {
 		return nil, usagef("--target: %w", err)
 	}
-	return &plane{Target: r}, nil
+	return &plane{Target: r, remote: r}, nil
 }
 
 func (o *targetOptions) openEmbedded() (*plane, error) {
@@ -259,6 +263,15 @@ func (a *app) logSink(path string) (io.Writer, func() error, error) {
 		return nil, nil, usagef("--log: %w", err)
 	}
 	return f, f.Close, nil
+}
+
+// Opened is the number of connections that a remote target opened, which the
+// loader holds against its requests.
+func (p *plane) Opened() int64 {
+	if o, ok := p.Target.(interface{ Opened() int64 }); ok {
+		return o.Opened()
+	}
+	return 0
 }
 
 // Close ends the target, then what its log was written to.

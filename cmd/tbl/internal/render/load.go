@@ -25,6 +25,10 @@ func Load(r *loader.LoadResult) *Document {
 	if r.Partial {
 		d.Linef("partial run: %s", r.Stop)
 	}
+	if r.ServerClosed+r.ClientClosed > 0 {
+		d.Linef("connections: %s for %s requests; closed first by the server %s, by us %s (there is the TIME_WAIT)",
+			Int(r.Connections), Int(r.Sent), Int(r.ServerClosed), Int(r.ClientClosed))
+	}
 	if r.OpenLoop {
 		d.Linef("open loop: offered %s, sent %s, latest start %s behind its moment",
 			Rate(r.OfferedPerS), Rate(r.AchievedPerS), Duration(time.Duration(r.LateMaxNS)))

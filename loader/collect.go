@@ -33,8 +33,8 @@ type collector struct {
 	warmup   time.Duration
 
 	counts      connCounter // nil: the target has no connections
-	openedFirst int64 // when the run began
-	opened      int64 // during all runs, what was asked between them left out
+	openedFirst int64       // when the run began
+	opened      int64       // during all runs, what was asked between them left out
 
 	mu sync.Mutex
 

@@ -120,6 +120,36 @@ func TestTooFewTriesWarn(t *testing.T) {
 	}
 }
 
+func TestNamesOfClocksAndHashes(t *testing.T) {
+	for i, n := range ClockNames() {
+		if k, err := ParseClock(n); err != nil || k != ClockKind(i) || k.String() != n {
+			t.Errorf("clock %q: %v, %v", n, k, err)
+		}
+	}
+	for i, n := range DAGNames() {
+		if k, err := ParseDAG(n); err != nil || k != DAGKind(i) || k.String() != n {
+			t.Errorf("dag %q: %v, %v", n, k, err)
+		}
+	}
+	if _, err := ParseClock("sun"); err == nil {
+		t.Error("a clock named sun")
+	}
+	if _, err := ParseDAG("ip"); err == nil {
+		t.Error("a hash named ip")
+	}
+}
+
+func TestConfigTellsWhatIsInForce(t *testing.T) {
+	cfg := start(t, Config{}).Config()
+	if cfg.Cores != 4 || cfg.Seed == 0 || cfg.Click != 10*time.Nanosecond || cfg.MaxTries != 200 || cfg.Threshold != 100 || cfg.LogSample != 0 {
+		t.Errorf("%+v", cfg)
+	}
+	var log bytes.Buffer
+	if cfg := start(t, Config{Log: &log}).Config(); cfg.LogSample != 1000 {
+		t.Errorf("with a log one in %d writes is sampled, want 1000", cfg.LogSample)
+	}
+}
+
 func TestDiscoveryOdds(t *testing.T) {
 	for _, c := range []struct {
 		cores, tries int

@@ -8,8 +8,8 @@
 #   apart      the same with one core for the server and one for the client
 #   reset      graceful with --linger-reset
 #   portable   graceful with --portable
-#   bulk       bodies of 15,625 keys (565 KiB) by keep-alive, the same bodies again and again
-#   bulkfresh  bodies over a fresh connection each
+#   bulk       bodies of 15,625 keys (565 KiB), the same again and again: tbl on a fresh connection each, wrk by keep-alive
+#   bulkfresh  the same, wrk on fresh connections too
 #
 # Each measurement has a network namespace and an nginx with one worker of its
 # own, so that nobody inherits connections in TIME_WAIT. wrk and tbl take turns;
@@ -114,7 +114,6 @@ one() {
     tbl-*) cmd=("$tbl" load --target $base --count "$count" --workers 64) ;;
   esac
   case $tool-$mode in
-    tbl-bulk) cmd+=(--keep-alive) ;;
     tbl-reset) cmd+=(--linger-reset) ;;
     tbl-portable) cmd+=(--portable) ;;
   esac
@@ -176,11 +175,10 @@ rate = [t / w for t, w in zip(tr, wr)]; cpu = [t / w for t, w in zip(tc, wc)]
 print(f"{mode:10} {len(rows)} pairs   wrk {med(wr):9,.0f}/s {med(wc):6.2f} CPU-s per 100,000   "
       f"tbl {med(tr):9,.0f}/s {med(tc):6.2f} CPU-s per 100,000")
 print(f"{'':10} rate {med(rate):.2f} × wrk ({min(rate):.2f}–{max(rate):.2f})   CPU per request {med(cpu):.2f} × wrk ({min(cpu):.2f}–{max(cpu):.2f})")
-if mode != "bulk":
-    short = [(int(r[4]), int(r[7])) for r in rows if abs(r[7] - r[4]) > 50]
-    print(f"{'':10} connections accepted for tbl's requests: " + ("as many" if not short else f"NOT AS MANY {short}"))
-else:
+if mode.startswith("bulk"):
     size = 15625 * 37
     print(f"{'':10} wrk {med(wr) * size / 2**30:.2f} GiB/s, tbl {med(tr) * size / 2**30:.2f} GiB/s")
+short = [(int(r[4]), int(r[7])) for r in rows if abs(r[7] - r[4]) > 50]
+print(f"{'':10} connections accepted for tbl's requests: " + ("as many" if not short else f"NOT AS MANY {short}"))
 PY
 done

@@ -223,3 +223,93 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// A connection that does not stand at once, as over any network: it is waited
+// for, and not reached when it never comes. The listener's queue is full, so
+// that the kernel drops what arrives until somebody accepts.
+func TestSlowConnect(t *testing.T) {
+	for _, p := range paths {
+		t.Run(p.name, func(t *testing.T) {
+			ln := shortListener(t)
+			filler, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer filler.Close()
+			url := "http://" + ln.Addr().String()
+			var ans target.Answer
+			err = connect(t, remote.Config{URL: url, Portable: p.portable, Timeout: 50 * time.Millisecond}).Do(t.Context(), load(), &ans)
+			var te *target.Error
+			if !errors.As(err, &te) || te.Class != target.ClassTimeout || te.Completion != target.CompletionNotReached {
+				t.Fatalf("no connection in time: %v (%+v)", err, te)
+			}
+			r := connect(t, remote.Config{URL: url, Portable: p.portable, Timeout: 20 * time.Second})
+			done := make(chan error, 1)
+			go func() { done <- r.Do(t.Context(), load(), &ans) }()
+			port := ln.Addr().(*net.TCPAddr).Port
+			for deadline := time.Now().Add(10 * time.Second); !synSent(t, port); runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatal("no connection under way")
+				}
+			}
+			// Now the queue is emptied; the kernel tries again after a second.
+			go answerEach(ln, 2)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if string(ans.Key) != "k" || ans.Timing.Connect < 100*time.Millisecond || ans.Timing.FirstByte < ans.Timing.Connect || r.Opened() != 1 {
+				t.Errorf("key %q, timing %+v, %d opened", ans.Key, ans.Timing, r.Opened())
+			}
+		})
+	}
+}
+
+// answerEach accepts n connections and answers what asks.
+func answerEach(ln net.Listener, n int) {
+	for range n {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			buf := make([]byte, 4096)
+			if n, err := c.Read(buf); n > 0 && err == nil {
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 23\r\nConnection: close\r\n\r\n"+good)
+			}
+		}()
+	}
+}
+
+// shortListener listens with room for one connection in its queue.
+func shortListener(t *testing.T) net.Listener {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "listener")
+	defer f.Close()
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.FileListener(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// synSent says that a connection to the port is under way (state 02).
+func synSent(t *testing.T, port int) bool {
+	t.Helper()
+	b, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Skip(err)
+	}
+	return strings.Contains(string(b), fmt.Sprintf("0100007F:%04X 02 ", port))
+}

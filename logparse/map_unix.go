@@ -29,7 +29,7 @@ func mapped(f *os.File, from, to int64, fn func([]byte) error) (ok bool, err err
 	var mem []byte
 	var merr error
 	if err := conn.Control(func(fd uintptr) {
-		mem, merr = unix.Mmap(int(fd), base, int(to-base), unix.PROT_READ, unix.MAP_SHARED|mapFlags)
+		mem, merr = unix.Mmap(int(fd), base, int(to-base), unix.PROT_READ, unix.MAP_SHARED)
 	}); err != nil || merr != nil {
 		return false, nil
 	}

@@ -18,11 +18,11 @@ const (
 	maxLineBytes = 8 << 20
 	edgeBytes    = 64 << 10
 	// minChunkBytes and maxChunkBytes bound the default of Options.ChunkBytes.
-	// A chunk costs a set of collectors and their merging; windowBytes of it are
-	// mapped at a time.
+	// A chunk costs a set of collectors and their merging. mappedBytes is what all
+	// workers together have mapped at a time, at most an eighth of it each, at least 1 MiB.
 	minChunkBytes = 4 << 20
 	maxChunkBytes = 64 << 20
-	windowBytes   = 2 << 20
+	mappedBytes   = 64 << 20
 )
 
 // Scan reads inputs to their end and returns what they held. All are opened
@@ -89,6 +89,12 @@ func (o *Options) chunk(size int64) int64 {
 		return o.ChunkBytes
 	}
 	return min(max(size/int64(4*o.Workers), minChunkBytes), maxChunkBytes)
+}
+
+// window is what a worker maps at a time: little, since what is mapped counts as
+// memory in use, but not so little that mapping costs.
+func (o *Options) window() int64 {
+	return max(1<<20, min(mappedBytes/8, mappedBytes/2/int64(o.Workers)))
 }
 
 // scan is one run over inputs.
@@ -390,7 +396,7 @@ func (b *block) lines(ctx context.Context, it *item, from, to int64, e *engine) 
 		at-- // a newline there means that a line starts at from
 	}
 	// What is read ahead can be thrown away, so it may come from a mapping.
-	for window := int64(windowBytes); e.speculative && at < to; {
+	for window := e.opt.window(); e.speculative && at < to; {
 		end, was := min(at+window, to), at
 		ok, err := mapped(it.file, at, end, func(mem []byte) error {
 			if skip {

@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package logparse
-
-const mapFlags = 0

@@ -425,8 +425,12 @@ proc log_sample {name key diff how} {
     log local0. "tmm=[TMM::cmp_unit] subtable=$name writes=$static::localdb_writes key=$shown clicks=$diff $tag ($how 1/$static::localdb_sample)"
 }
 
-# encode percent-encodes what could end a line or a field.
+# encode percent-encodes what could end a line or a field. Most texts hold
+# nothing of it, and a map of that many pairs is slow.
 proc encode {text} {
+    if {not [regexp {[^!-$&-~]} $text]} {
+        return $text
+    }
     return [string map $static::localdb_encoding $text]
 }
 

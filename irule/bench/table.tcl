@@ -11,6 +11,11 @@ namespace eval table {
     array set soon {}
     variable shift 0   ;# seconds that the test has let pass
     variable expired 0
+    # the options of each subcommand
+    variable known [dict create \
+        set {notouch excl mustexist} add notouch replace notouch lookup notouch \
+        incr {notouch mustexist} append {notouch mustexist} delete all \
+        keys {notouch count} timeout remaining lifetime remaining]
 }
 
 proc table::now {} {
@@ -125,10 +130,7 @@ proc table::left {timer since} {
 # the result.
 proc table::run {op words} {
     set flags {notouch 0 excl 0 mustexist 0 remaining 0 count 0 all 0}
-    set known [dict create \
-        set {notouch excl mustexist} add notouch replace notouch lookup notouch \
-        incr {notouch mustexist} append {notouch mustexist} delete all \
-        keys {notouch count} timeout remaining lifetime remaining]
+    variable known
     if {![dict exists $known $op]} {
         error "bad option \"$op\": must be set, add, replace, lookup, incr, append, delete, timeout, lifetime, or keys"
     }

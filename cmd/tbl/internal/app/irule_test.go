@@ -108,33 +108,106 @@ func TestValidateTheRules(t *testing.T) {
 		{4, []string{"--candidates", "1", "--max-tries", "1"}, 1, "LOCALITY ISSUE"},
 	} {
 		t.Run(fmt.Sprint(tc.tmms, tc.extra), func(t *testing.T) {
-			var rules []bench.Rule
-			for _, name := range []string{"localdb", "harness"} {
-				code, text, _ := run(t, "", append([]string{"irule", name}, tc.extra...)...)
-				if code != 0 {
-					t.Fatalf("irule %s: exit %d", name, code)
-				}
+			for _, name := range iruleNames()[:2] {
+				_, text, _ := run(t, "", append([]string{"irule", name}, tc.extra...)...)
 				if code, out, _ := run(t, text, "lint", "--strict", "-"); code != 0 {
 					t.Errorf("lint of %s: %s", name, out)
 				}
-				rules = append(rules, bench.Rule{Name: map[string]string{"localdb": "LOCALDB", "harness": "LOCALDB_HARNESS"}[name], Text: text})
 			}
-			b, err := bench.Start(context.Background(), bench.Config{TMMs: tc.tmms, Seed: 21, Rules: rules})
-			if errors.Is(err, bench.ErrNoTclsh) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
-			host, port, err := net.SplitHostPort(b.Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			code, stdout, stderr := run(t, "", "validate", "--host", host, "--port", port, "--count", fmt.Sprint(300*tc.tmms), "--workers", "16", "--quiet")
+			_, at := benchOf(t, tc.tmms, 21, tc.extra...)
+			args := append([]string{"validate", "--count", fmt.Sprint(300 * tc.tmms), "--workers", "16", "--quiet"}, at...)
+			code, stdout, stderr := run(t, "", args...)
 			if code != tc.code || !strings.Contains(stdout, tc.want) {
 				t.Errorf("exit %d, want %d and %q\n%s\n%s", code, tc.code, tc.want, stdout, stderr)
 			}
 		})
+	}
+}
+
+// benchOf runs the rules as `tbl irule` prints them, and returns the flags
+// that lead to it.
+func benchOf(t *testing.T, tmms int, seed int64, extra ...string) (*bench.Bench, []string) {
+	t.Helper()
+	var rules []bench.Rule
+	for _, r := range []struct{ form, name string }{{"localdb", "LOCALDB"}, {"harness", "LOCALDB_HARNESS"}} {
+		code, text, stderr := run(t, "", append([]string{"irule", r.form}, extra...)...)
+		if code != 0 {
+			t.Fatalf("irule %s: exit %d, %s", r.form, code, stderr)
+		}
+		rules = append(rules, bench.Rule{Name: r.name, Text: text})
+	}
+	b, err := bench.Start(context.Background(), bench.Config{TMMs: tmms, Seed: seed, Rules: rules})
+	if errors.Is(err, bench.ErrNoTclsh) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	host, port, err := net.SplitHostPort(b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, []string{"--host", host, "--port", port}
+}
+
+// What the rules log is what the log report reads.
+func TestRulesLogIsRead(t *testing.T) {
+	b, at := benchOf(t, 4, 22, "--sample", "5")
+	if code, _, stderr := run(t, "", append([]string{"load", "--count", "800", "--quiet"}, at...)...); code != 0 {
+		t.Fatalf("load: exit %d, %s", code, stderr)
+	}
+	code, stdout, stderr := run(t, strings.Join(b.Log(), "\n")+"\n", "stats", "--cores", "4", "--format", "json")
+	var got struct {
+		Rate      string `json:"sample_rate"`
+		Malformed int
+		Cores     map[string]struct{ N, Slow int }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || got.Rate != "1/5" || got.Malformed != 0 || len(got.Cores) != 4 {
+		t.Fatalf("exit %d, %+v, %v, %s\n%s", code, got, err, stderr, stdout)
+	}
+	n := 0
+	for id, c := range got.Cores {
+		n += c.N
+		if c.Slow > 0 {
+			t.Errorf("core %s: %d slow samples", id, c.Slow)
+		}
+	}
+	if n < 800/5-4 || n > 800/5 {
+		t.Errorf("%d samples of 800 writes, 1 in 5", n)
+	}
+}
+
+// Entries that a reload leaves behind are found and cleared.
+func TestResetClearsOrphansOfTheRules(t *testing.T) {
+	b, at := benchOf(t, 4, 23)
+	load := append([]string{"load", "--count", "300", "--quiet"}, at...)
+	if code, _, stderr := run(t, "", load...); code != 0 {
+		t.Fatalf("load: exit %d, %s", code, stderr)
+	}
+	_, text, _ := run(t, "", "irule", "localdb")
+	if err := b.Reload(bench.Rule{Name: "LOCALDB", Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	entries := func() (n int) {
+		t.Helper()
+		s, err := b.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscanf(s[strings.Index(s, "entries="):], "entries=%d", &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := entries(); n < 300 {
+		t.Fatalf("%d entries after the reload of 300", n)
+	}
+	if code, stdout, stderr := run(t, "", append([]string{"reset", "--all-names", "--quiet"}, at...)...); code != 0 {
+		t.Errorf("reset: exit %d\n%s%s", code, stdout, stderr)
+	}
+	// The inventory itself stays: a name per TMM, and which it is.
+	if n := entries(); n > 8 {
+		t.Errorf("%d entries are left", n)
 	}
 }

@@ -233,7 +233,7 @@ func (m *model) apply(c *core, owner int, cmd *table.Command) {
 	}
 	if o != c {
 		o.busy += int64(cost * float64(m.p.cfg.Click)) // it does the work between its own requests
-		cost += otherClicks(&c.rng, float64(cmd.N)) + float64(m.p.cfg.HandoffDelay)/float64(m.p.cfg.Click)
+		cost += otherClicks(&c.rng, float64(o.store.Size(cmd.Sub))) + float64(m.p.cfg.HandoffDelay)/float64(m.p.cfg.Click)
 	}
 	c.spent += cost
 }

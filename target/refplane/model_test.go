@@ -246,3 +246,28 @@ func BenchmarkModelNew(b *testing.B) {
 		})
 	}
 }
+
+// TestModelRemoteCostGrowsWithTheSubtable compares look-ups and writes, from
+// afar, in a small and in a large subtable.
+func TestModelRemoteCostGrowsWithTheSubtable(t *testing.T) {
+	p := start(t, Config{Cores: 2, Clock: Model, Seed: 1, Faults: []Fault{{Name: Jitter}}})
+	name := []byte("shared")
+	far := connTo(t, p, 1-p.OwnerOf(name))
+	median := func(op target.TableOp) int64 {
+		var clicks []int64
+		for range 101 {
+			clicks = append(clicks, must(t, p, target.Request{
+				Op: target.OpTable, Table: op, Conn: far, Subtable: name, Key: []byte("k"), Value: one,
+			}).Clicks)
+		}
+		slices.Sort(clicks)
+		return clicks[50]
+	}
+	set, lookup := median(target.TableSet), median(target.TableLookup)
+	for i := range 25_000 {
+		must(t, p, target.Request{Op: target.OpTable, Subtable: name, Key: fmt.Appendf(nil, "k%d", i), Value: one, Timeout: target.Indefinite})
+	}
+	if s, l := median(target.TableSet), median(target.TableLookup); s < 20*set || l < 20*lookup || lookup < 1000 {
+		t.Errorf("set %d then %d clicks, look-up %d then %d", set, s, lookup, l)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"tbl/target"
 )
@@ -147,13 +146,6 @@ func BenchmarkTransaction(b *testing.B) {
 			b.Fatal(err)
 		}
 		tx.End()
-	}
-}
-
-func BenchmarkClock(b *testing.B) {
-	base := time.Now()
-	for b.Loop() {
-		_ = target.Wall{}.Now().Sub(base)
 	}
 }
 

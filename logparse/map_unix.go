@@ -3,7 +3,6 @@
 package logparse
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -49,6 +48,3 @@ func mapped(f *os.File, from, to int64, fn func([]byte) error) (ok bool, err err
 	}()
 	return true, fn(mem[from-base:])
 }
-
-// errShrunk: a mapped file became shorter.
-var errShrunk = errors.New("file changed while it was read")

@@ -18,8 +18,8 @@ const (
 	maxLineBytes = 8 << 20
 	edgeBytes    = 64 << 10
 	// minChunkBytes and maxChunkBytes bound the default of Options.ChunkBytes.
-	// A chunk costs a set of collectors and their merging. mappedBytes is what all
-	// workers together have mapped at a time, at most an eighth of it each, at least 1 MiB.
+	// A chunk costs a set of collectors and their merging. All workers together
+	// have half of mappedBytes mapped at a time, none more than an eighth.
 	minChunkBytes = 4 << 20
 	maxChunkBytes = 64 << 20
 	mappedBytes   = 64 << 20
@@ -91,6 +91,9 @@ func (o *Options) chunk(size int64) int64 {
 	return min(max(size/int64(4*o.Workers), minChunkBytes), maxChunkBytes)
 }
 
+// errShrunk: a mapped file became shorter.
+var errShrunk = errors.New("file changed while it was read")
+
 // window is what a worker maps at a time: little, since what is mapped counts as
 // memory in use, but not so little that mapping costs.
 func (o *Options) window() int64 {
@@ -110,17 +113,24 @@ type scan struct {
 
 func (s *scan) open(inputs []Input) error {
 	s.main = newEngine(s.opt, &s.pool, false)
+	var live []*item
 	for _, in := range inputs {
 		it, err := in.open(s.opt)
-		if err != nil {
+		switch {
+		case err != nil:
+			s.items = append(s.items, live...)
 			s.close()
 			return err
+		case it.live != nil:
+			live = append(live, it)
+		default:
+			s.items = append(s.items, it)
 		}
-		s.items = append(s.items, it)
 	}
 	if len(s.items) > 1 {
 		inTimeOrder(s.items, s.opt)
 	}
+	s.items = append(s.items, live...)
 	return nil
 }
 

@@ -479,3 +479,52 @@ func TestMillionPins(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestNested: a cluster whose nodes are clusters. What an inner one refuses
+// within a transaction is not tried on another, and one End reaches both pin
+// stores.
+func TestNested(t *testing.T) {
+	each(t, "nested", func(t *testing.T, s setting) {
+		r := newRig(t, s.via != cluster.Embedded, "A", "B", "C", "D")
+		pins := cluster.NewPins(cluster.PinsConfig{})
+		var inner []cluster.Node
+		families := map[string]*cluster.Family{}
+		for name, nodes := range map[string][]string{"left": {"A", "B"}, "right": {"C", "D"}} {
+			families[name] = r.family(name, 3, nodes...)
+			inner = append(inner, cluster.NodeOf(name, newProxy(t, cluster.Config{
+				Family: families[name], Policy: s.policy, Sticky: true, Pins: pins, Transport: s.via, Seed: 1,
+			})))
+		}
+		f, err := cluster.NewFamily(cluster.FamilyConfig{Name: "outer", Seed: 2, Backoff: -1}, inner...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outerPins := cluster.NewPins(cluster.PinsConfig{})
+		outer := newProxy(t, cluster.Config{Family: f, Policy: s.policy, Sticky: true, Pins: outerPins, Seed: 1})
+		ctx, tx := begin(t)
+		call := func() (string, error) {
+			var ans target.Answer
+			var inv cluster.Invocation
+			err := outer.Invoke(ctx, &target.Request{}, &ans, &inv)
+			return string(ans.Node), err
+		}
+		node, err := call()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := call(); err != nil || again != node {
+			t.Errorf("%s, then %s, %v", node, again, err)
+		}
+		r.failNext(cluster.FaultNo)
+		if _, err := call(); !errors.Is(err, cluster.ErrUnavailableInTransaction) || f.Len() != 2 {
+			t.Errorf("error %v, %d inner clusters left", err, f.Len())
+		}
+		if _, err := call(); !errors.Is(err, cluster.ErrStickyTargetGone) || f.Len() != 2 {
+			t.Errorf("error %v, %d inner clusters left", err, f.Len())
+		}
+		tx.End()
+		if n, m := pins.Len(), outerPins.Len(); n+m != 0 {
+			t.Errorf("%d and %d remembered after the end", n, m)
+		}
+	})
+}

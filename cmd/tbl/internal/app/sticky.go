@@ -94,6 +94,7 @@ func (a *app) sticky(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	out.start(tgt.Clock())
 	r.cfg.Progress = new(stickiness.Progress)
 	stop := a.progress(c, func() render.Snapshot {
 		p := r.cfg.Progress

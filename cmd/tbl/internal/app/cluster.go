@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
@@ -119,11 +120,36 @@ func (o clusterOptions) open(nodes []cluster.Node, absent map[string]bool) (*clu
 		return nil, nil, usagef("%w", err)
 	}
 	o.cfg.Family = fam
+	o.cfg.Name = o.describe(nodes)
 	p, err := cluster.New(o.cfg)
 	if err != nil {
 		return nil, nil, usagef("%w", err)
 	}
 	return p, fam, nil
+}
+
+// describe names the cluster by its nodes and by how it picks from them.
+func (o clusterOptions) describe(nodes []cluster.Node) string {
+	var b strings.Builder
+	for i, n := range nodes {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(n.Name)
+	}
+	fmt.Fprintf(&b, ": %v", o.cfg.Policy)
+	switch {
+	case !o.cfg.Sticky:
+		b.WriteString(", not sticky")
+	case o.cfg.Gone == cluster.Repin:
+		b.WriteString(", sticky with moves")
+	default:
+		b.WriteString(", sticky")
+	}
+	if o.cfg.Mode == cluster.AtBegin {
+		b.WriteString(", pinned at begin")
+	}
+	return "nodes " + b.String()
 }
 
 // embeddedNodes makes n reference dataplanes, called 1 to n.

@@ -1,11 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -331,8 +332,10 @@ func (r *stickyRun) open(context.Context) (target.Target, error) {
 func (r *stickyRun) absent() map[string]bool {
 	out := make(map[string]bool)
 	first := make(map[string]bool)
-	events := append([]nodeEvent(nil), r.events...)
-	sort.SliceStable(events, func(i, j int) bool { return events[i].at < events[j].at || events[i].after < events[j].after })
+	// Percentages and durations can't be compared: of a node that has both, the
+	// percentage counts as the earlier one.
+	events := slices.Clone(r.events)
+	slices.SortStableFunc(events, func(a, b nodeEvent) int { return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.at, b.at)) })
 	for _, e := range events {
 		if !first[e.node] {
 			first[e.node], out[e.node] = true, e.join

@@ -126,6 +126,15 @@ func (l *load) stopped() (partial bool, why string) {
 	return false, ""
 }
 
+// ports is the number of source ports that tgt's connections can come from, 0
+// where each request is as good as a new one.
+func ports(tgt target.Target) int {
+	if p, ok := tgt.(interface{ Ports() int }); ok {
+		return p.Ports()
+	}
+	return 0
+}
+
 // warnings are the doubts that both kinds of run share.
 func (c *collector) warnings() []string {
 	var out []string
@@ -181,7 +190,7 @@ func (l *load) judge(r *LoadResult) {
 		for _, s := range c.sorted() {
 			counts = append(counts, verdict.CoreCount{Core: s.id, Count: s.writes})
 		}
-		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformity(counts, r.Missing).Verdict)
+		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformityOverPorts(counts, r.Missing, ports(l.tgt)).Verdict)
 	}
 	r.Verdicts = append(r.Verdicts, c.tail())
 	if l.cfg.Ramp == 0 && len(l.cfg.Stages) == 0 { // else the schedule makes the throughput
@@ -291,7 +300,7 @@ func (b *bulk) result() *BulkResult {
 	locality, held := c.locality()
 	r.Warnings = append(r.Warnings, held...)
 	r.Verdicts = append(r.Verdicts, locality,
-		verdict.JudgeUniformity(counts, r.Missing).Verdict, c.decay(true))
+		verdict.JudgeUniformityOverPorts(counts, r.Missing, ports(b.tgt)).Verdict, c.decay(true))
 	r.Verdicts = append(r.Verdicts, c.drift()...)
 	return r
 }

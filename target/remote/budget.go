@@ -136,3 +136,8 @@ func (r *Remote) Warnings() []string {
 	}
 	return out
 }
+
+// Ports is the number of local ends that connections come from as long as they
+// don't run out: the system hands out ports of one parity first, and the
+// others only when those are gone.
+func (r *Remote) Ports() int { return r.Budget(1, 0).Ports / 2 }

@@ -92,6 +92,16 @@ type UniformityReport struct {
 // (Pearson's chi-square against equal shares). missing are cores that exist
 // and got none: while there is one, the spread isn't judged.
 func JudgeUniformity(counts []CoreCount, missing []timingstats.CoreID) UniformityReport {
+	return JudgeUniformityOverPorts(counts, missing, 0)
+}
+
+// JudgeUniformityOverPorts is JudgeUniformity for requests that came from so
+// many different source ports, over and over when there were more requests. A
+// port leads to the same core each time, so that the requests are no
+// independent draws: with n requests over p ports, each port's core drawn once,
+// the variance of a core's count is 1 + n/p times the multinomial one, and the
+// chi-square is divided by that. 0: every request is a draw of its own.
+func JudgeUniformityOverPorts(counts []CoreCount, missing []timingstats.CoreID, ports int) UniformityReport {
 	r := UniformityReport{Verdict: Verdict{Name: Uniformity}, Cores: slices.Clone(counts), P: 1}
 	slices.SortFunc(r.Cores, func(a, b CoreCount) int { return a.Core.Compare(b.Core) })
 	var total int64
@@ -128,6 +138,9 @@ func JudgeUniformity(counts []CoreCount, missing []timingstats.CoreID) Uniformit
 	case want < minExpectation:
 		r.Verdict = notJudged(Uniformity, "%s over %d cores are too few", plural(total, "request"), n)
 		return r
+	}
+	if ports > 0 {
+		r.ChiSquare /= 1 + float64(total)/float64(ports)
 	}
 	r.DF = n - 1
 	r.P = distuv.ChiSquared{K: float64(r.DF)}.Survival(r.ChiSquare)

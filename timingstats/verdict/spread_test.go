@@ -3,6 +3,7 @@ package verdict
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -245,5 +246,39 @@ func TestNumbersInText(t *testing.T) {
 		if got := duration(ns); got != want {
 			t.Errorf("duration(%v) = %q, want %q", ns, got, want)
 		}
+	}
+}
+
+// Ports that are used again and again lead to the same cores again: what
+// looks skewed at so many independent requests is chance at so few ports.
+func TestUniformityOverPorts(t *testing.T) {
+	const ports, requests, cores, runs = 14_000, 200_000, 4, 300
+	alarms, naive := 0, 0
+	for seed := range uint64(runs) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var home [ports]int
+		for i := range home {
+			home[i] = rng.IntN(cores)
+		}
+		got := make([]CoreCount, cores)
+		for i := range got {
+			got[i].Core.Core = i
+		}
+		for range requests {
+			got[home[rng.IntN(ports)]].Count++
+		}
+		if JudgeUniformityOverPorts(got, nil, ports).State != Pass {
+			alarms++
+		}
+		if JudgeUniformity(got, nil).State != Pass {
+			naive++
+		}
+	}
+	if alarms > 3 || naive < runs/4 {
+		t.Errorf("%d of %d runs warned, %d without the ports", alarms, runs, naive)
+	}
+	skewed := counts(80_000, 40_000, 40_000, 40_000)
+	if v := JudgeUniformityOverPorts(skewed, nil, ports); v.State != Warn || !strings.HasPrefix(v.Line, "SKEWED") {
+		t.Errorf("a real skew: %s", v.Line)
 	}
 }

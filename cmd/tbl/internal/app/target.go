@@ -274,6 +274,14 @@ func (p *plane) Opened() int64 {
 	return 0
 }
 
+// Ports is the number of source ports of a remote target's connections.
+func (p *plane) Ports() int {
+	if p.remote == nil {
+		return 0
+	}
+	return p.remote.Ports()
+}
+
 // Close ends the target, then what its log was written to.
 func (p *plane) Close() error {
 	err := p.Target.Close()

@@ -241,11 +241,11 @@ func overLoopback(ctx context.Context, p *plane) (stop func(), err error) {
 		defer close(done)
 		_ = httpserve.New(p.embedded, httpserve.Config{}).Serve(serveCtx, ln)
 	}()
-	p.Target = r
+	p.Target, p.remote = r, r
 	return func() {
 		r.Close()
 		cancel()
 		<-done
-		p.Target = p.embedded
+		p.Target, p.remote = p.embedded, nil
 	}, nil
 }

@@ -188,6 +188,9 @@ func TestChattyLogSlowsDownRunByRun(t *testing.T) {
 	if lines, dropped := p.LogLines(); lines < 100_000 || dropped != 0 {
 		t.Errorf("%d log lines for 100,000 requests, %d dropped", lines, dropped)
 	}
+	if err := p.FlushLog(); err != nil {
+		t.Fatal(err)
+	}
 	if !bytes.Contains(log.Bytes(), []byte(" /load key=key")) {
 		t.Error("no line of a request in the log")
 	}

@@ -56,8 +56,10 @@ func (a *app) askCommand(name, usage string, requests int, ask func(context.Cont
 			if err := atLeast(c, 1, "requests", "workers"); err != nil {
 				return err
 			}
-			cfg := prober.AskConfig{Requests: c.Int("requests"), Workers: c.Int("workers"), MaxErrors: maxErrors(c), Progress: new(prober.Progress)}
+			cfg := prober.AskConfig{Requests: c.Int("requests"), Workers: c.Int("workers"), MaxErrors: maxErrors(c)}
 			return a.measure(c, needs{}, func(ctx context.Context, p *plane) (*render.Document, error) {
+				cfg := cfg
+				cfg.Progress = new(prober.Progress)
 				defer a.progress(c, proberSnapshot(name, cfg.Progress))()
 				return ask(ctx, p, cfg)
 			})

@@ -41,7 +41,7 @@ func (a *app) findNames(c *cli.Context) error {
 	}
 	cfg := prober.FindConfig{
 		Pattern: c.String("pattern"), Each: c.Int("each"), Seed: c.Uint64("seed"), Requests: c.Int("requests"), Workers: c.Int("workers"),
-		MaxError: c.Float64("error"), Threshold: int64(c.Int("threshold")), Steer: c.Bool("steer"), MaxErrors: maxErrors(c), Progress: new(prober.Progress),
+		MaxError: c.Float64("error"), Threshold: int64(c.Int("threshold")), Steer: c.Bool("steer"), MaxErrors: maxErrors(c),
 	}
 	if list := c.String("for"); list != "all" {
 		for _, s := range strings.Split(list, ",") {
@@ -53,6 +53,8 @@ func (a *app) findNames(c *cli.Context) error {
 		}
 	}
 	return a.measure(c, needs{writes: "one probe entry per core and name that is tried, removed at the end"}, func(ctx context.Context, p *plane) (*render.Document, error) {
+		cfg := cfg
+		cfg.Progress = new(prober.Progress)
 		stop := a.progress(c, proberSnapshot("find-names", cfg.Progress))
 		r, err := prober.FindNames(ctx, p, cfg)
 		stop()

@@ -76,7 +76,7 @@ func (a *app) load(c *cli.Context) error {
 		Warmup: c.Duration("warmup"), Workers: c.Int("workers"), Rate: c.Float64("rate"), Ramp: c.Duration("ramp"), Stages: stages,
 		Keys: keys, KeyPrefix: c.String("key-prefix"), ValueSize: c.Int("value-size"), Seed: c.Uint64("seed"),
 		Retries: c.Int("retries"), MaxErrors: maxErrors(c), Steer: c.Bool("steer"),
-		Runs: c.Int("runs"), Pause: c.Duration("pause"), Progress: new(loader.Progress),
+		Runs: c.Int("runs"), Pause: c.Duration("pause"),
 	}
 	if c.IsSet("only-core") {
 		k := c.Int("only-core")
@@ -98,6 +98,8 @@ func (a *app) load(c *cli.Context) error {
 		n.takes = render.Duration(cfg.Duration)
 	}
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
+		cfg := cfg
+		cfg.Progress = new(loader.Progress)
 		if cfg.Runs > 1 {
 			if err := p.refuseEntries(ctx, c.Bool("destroy"), "load --runs resets every core between runs"); err != nil {
 				return nil, err
@@ -258,7 +260,7 @@ func (a *app) bulkPost(c *cli.Context) error {
 	cfg := loader.BulkConfig{
 		BatchBytes: c.Int("batch-bytes"), Workers: c.Int("workers"), Runs: c.Int("runs"), Pause: c.Duration("pause"),
 		ReuseBodies: c.Bool("reuse-bodies"), Timeout: c.Duration("timeout"), Seed: c.Uint64("seed"), Retries: c.Int("retries"),
-		MaxErrors: maxErrors(c), Threshold: int64(c.Int("threshold")), Progress: new(loader.Progress),
+		MaxErrors: maxErrors(c), Threshold: int64(c.Int("threshold")),
 	}
 	if !c.IsSet("file") || c.IsSet("num-posts") {
 		cfg.NumPosts = c.Int("num-posts")
@@ -282,6 +284,8 @@ func (a *app) bulkPost(c *cli.Context) error {
 	}
 	n := needs{writes: writes, rate: fmt.Sprintf("as fast as answered, %d batches at a time", cfg.Workers)}
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
+		cfg := cfg
+		cfg.Progress = new(loader.Progress)
 		if cfg.Runs > 1 {
 			if err := p.refuseEntries(ctx, c.Bool("destroy"), "bulk-post --runs resets every core between runs"); err != nil {
 				return nil, err

@@ -77,8 +77,8 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 
 // measureEach runs against one target after the other and judges each apart.
 func (a *app) measureEach(c *cli.Context, out *output, opts *targetOptions, run func(context.Context, *plane) (*render.Document, error)) error {
-	if c.IsSet("file") {
-		return usagef("--each and --file: the rows can be read once only, want one target")
+	if g := given(c, "file", "policy", "sticky", "repin", "pin-at", "transport", "tx-size"); len(g) > 0 {
+		return usagef("--each and --%s: each target is measured by itself, so want one of them", g[0])
 	}
 	var docs []*render.Document
 	var names []string

@@ -58,7 +58,6 @@ func (a *app) probe(c *cli.Context) error {
 	cfg := prober.ProbeConfig{
 		Requests: c.Int("requests"), Exhaust: c.Bool("exhaust"), Workers: c.Int("workers"),
 		MaxError: c.Float64("error"), MaxErrors: maxErrors(c), Steer: c.Bool("steer"), KeepEntries: c.Bool("keep-entries"),
-		Progress: new(prober.Progress),
 		OnPlan: func(p prober.ProbePlan) {
 			if !c.Bool("quiet") {
 				fmt.Fprintf(a.env.Stderr, "tbl: %d cores, %s names: about %s requests each, %s at most\n",
@@ -103,6 +102,8 @@ func (a *app) probe(c *cli.Context) error {
 		}
 	}
 	return a.measure(c, needs{writes: "one probe entry (60 s) per core and name"}, func(ctx context.Context, p *plane) (*render.Document, error) {
+		cfg := cfg
+		cfg.Progress = new(prober.Progress)
 		if c.Bool("discovered") {
 			who, err := prober.Whoami(ctx, p, prober.AskConfig{})
 			if err != nil {

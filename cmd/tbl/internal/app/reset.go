@@ -28,13 +28,15 @@ func (a *app) resetCommand() *cli.Command {
 			}
 			cfg := prober.ResetConfig{
 				Requests: c.Int("requests"), Workers: c.Int("workers"), UntilClean: c.Bool("until-clean"), AllNames: c.Bool("all-names"),
-				MaxErrors: maxErrors(c), Progress: new(prober.Progress),
+				MaxErrors: maxErrors(c),
 			}
 			n := needs{writes: "nothing; it deletes the entries of every core's own subtable"}
 			if cfg.AllNames {
 				n.writes += " and of every orphaned one"
 			}
 			return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
+				cfg := cfg
+				cfg.Progress = new(prober.Progress)
 				stop := a.progress(c, proberSnapshot("reset", cfg.Progress))
 				r, err := prober.Reset(ctx, p, cfg)
 				stop()

@@ -57,7 +57,7 @@ func (a *app) session(c *cli.Context) error {
 		Sessions: int64(c.Int("sessions")), Keys: c.Int("keys"), Visits: zeroIsNone(c.Int("visits")), Think: c.Duration("think"),
 		Arrivals: c.Float64("arrivals"), Zipf: c.Bool("zipf"), Lookups: c.Int("lookups"),
 		Timeout: int64(c.Int("key-timeout")), Lifetime: int64(c.Int("key-lifetime")), Workers: c.Int("workers"),
-		Seed: c.Uint64("seed"), Progress: new(session.Progress),
+		Seed: c.Uint64("seed"),
 	}
 	for flag, to := range map[string]*float64{"enumerate": &cfg.Enumerate, "write": &cfg.Write, "leave": &cfg.Leave} {
 		share, err := parseShare(c.String(flag))
@@ -83,6 +83,8 @@ func (a *app) session(c *cli.Context) error {
 		rate:   fmt.Sprintf("as fast as answered, %d at a time", cfg.Workers),
 	}
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
+		cfg := cfg
+		cfg.Progress = new(session.Progress)
 		stop := a.progress(c, func() render.Snapshot {
 			pr := cfg.Progress
 			return render.Snapshot{Label: fmt.Sprintf("design %d", pr.Design.Load()), Done: pr.Completed.Load(), Total: pr.Total.Load(), Errors: pr.Errors.Load()}

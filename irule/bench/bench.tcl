@@ -85,9 +85,15 @@ proc up_resume_later {tmm coroutine} {
     after 0 [list resume $tmm $coroutine]
 }
 proc resume {tmm coroutine} {
-    global running
-    if {[interp exists tmm$tmm] && [interp eval tmm$tmm [list info commands $coroutine]] ne ""} {
+    global open
+    if {![interp exists tmm$tmm] || [interp eval tmm$tmm [list info commands $coroutine]] eq ""} {
+        return
+    }
+    # Its name is ::b::co.CONN.NUMBER. What a connection was doing ends with it.
+    if {[info exists open([lindex [split $coroutine "."] 1])]} {
         interp eval tmm$tmm [list $coroutine]
+    } else {
+        interp eval tmm$tmm [list ::b::tcl_rename $coroutine ""]
     }
 }
 

@@ -503,3 +503,32 @@ func TestAllPairs(t *testing.T) {
 		t.Error("some pair never got a turn")
 	}
 }
+
+// A batch's clicks hold the time that it waited for other cores, though the
+// thread sleeps meanwhile and has no processor.
+func TestBulkCountsWaiting(t *testing.T) {
+	const delay = 200 * time.Microsecond
+	p, err := New(Config{Seed: 1, HandoffDelay: delay, Faults: []Fault{{Name: DeterministicNames}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	remote := 0
+	var ans target.Answer
+	for range 40 {
+		req := target.Request{Op: target.OpBulkLoad, Body: []byte("a\nb\nc\nd\ne\n")}
+		if err := p.Do(t.Context(), &req, &ans); err != nil {
+			t.Fatal(err)
+		}
+		if p.OwnerOf(ans.Subtable) == ans.Core {
+			continue
+		}
+		remote++
+		if least := int64(delay / p.cfg.Click); ans.ClicksPerWrite < least*95/100 {
+			t.Errorf("%d clicks per write on core %d, want %d or more", ans.ClicksPerWrite, ans.Core, least)
+		}
+	}
+	if remote == 0 {
+		t.Error("no core writes to another")
+	}
+}

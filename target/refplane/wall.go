@@ -240,6 +240,7 @@ func (c *core) handOff(owner *core, cmd *table.Command) {
 		}
 	}
 	owner.rouse()
+	w := c.meter.wait(c.p)
 	for !o.done.Load() {
 		c.serveOrders()
 		c.sleep(0, noAnswer)
@@ -247,6 +248,7 @@ func (c *core) handOff(owner *core, cmd *table.Command) {
 	if d := c.p.cfg.HandoffDelay; d > 0 {
 		c.pause(d)
 	}
+	c.meter.waited(c.p, w)
 }
 
 // pause lets d pass, serving orders meanwhile.

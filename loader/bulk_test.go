@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,23 +60,69 @@ func TestBulkRemoteCore(t *testing.T) {
 	})
 }
 
-// A core whose thread waits for a processor has slow batches among fast ones;
-// that is no sign of another owner.
-func TestBulkHeldUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{cores: 2, answer: func(n int64, _ *target.Request, ans *target.Answer) {
-			if ans.Core == 1 && n%8 > 2 {
-				ans.Clicks *= 50
-			}
-		}}
-		r, err := Bulk(t.Context(), f, BulkConfig{UUIDsPerPost: 100, Workers: 1})
-		if err != nil {
-			t.Fatal(err)
+// Every batch counts: slow ones are not excused by fast ones of the same core.
+func TestBulkLocality(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		posts  int
+		slow   func(n int64) bool // of core 1's batches, counted from 0
+		state  verdict.State
+		word   string
+		warned bool
+	}{
+		{"all fast", 400, func(int64) bool { return false }, verdict.Pass, "OK", false},
+		{"nearly all slow", 400, func(n int64) bool { return n >= 9 }, verdict.Fail, "LOCALITY ISSUE", false},
+		{"half slow", 400, func(n int64) bool { return n%2 == 0 }, verdict.Fail, "LOCALITY ISSUE", false},
+		{"a tenth slow", 2000, func(n int64) bool { return n%10 == 0 }, verdict.Fail, "LOCALITY ISSUE", false},
+		{"one in fifty slow", 400, func(n int64) bool { return n%50 == 0 }, verdict.Pass, "OK", true},
+		{"too few", 8, func(int64) bool { return false }, verdict.Incomplete, "INCOMPLETE", false},
+		{"too few, and one slow", 16, func(n int64) bool { return n == 0 }, verdict.Incomplete, "INCOMPLETE", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{cores: 2, answer: func(n int64, _ *target.Request, ans *target.Answer) {
+					if ans.Core == 1 && tc.slow(n/2) {
+						ans.Clicks *= 500
+					}
+				}}
+				r, err := Bulk(t.Context(), f, BulkConfig{NumPosts: tc.posts, UUIDsPerPost: 100, Workers: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range r.Verdicts {
+					if v.Name == verdict.Locality && (v.State != tc.state || v.Word() != tc.word) {
+						t.Errorf("%v: %s", v.State, v.Line)
+					}
+				}
+				if got := len(r.Warnings) == 1; got != tc.warned {
+					t.Errorf("warnings %q", r.Warnings)
+				}
+			})
+		})
+	}
+}
+
+// The least clicks per write of a core are those of its fastest batch, in
+// whatever order workers hand them in.
+func TestMinClicks(t *testing.T) {
+	for range 500 {
+		c := newCollector(nil, &fake{cores: 1}, 1)
+		c.threshold = 100
+		c.beginRun()
+		start := make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				<-start
+				c.addBatch(&outcome{keys: 10}, &target.Answer{Cores: 1, Written: 10, Clicks: int64(10 * (i + 3))})
+			})
 		}
-		if state(r.Verdicts, verdict.Locality) != verdict.Pass || len(r.Warnings) != 1 {
-			t.Errorf("warnings %q, verdicts %+v", r.Warnings, r.Verdicts)
+		close(start)
+		all.Wait()
+		if s := c.cores[0]; s.minClicks != 3 || s.maxClicks != 10 {
+			t.Fatalf("clicks per write from %v to %v, want 3 to 10", s.minClicks, s.maxClicks)
 		}
-	})
+	}
 }
 
 func TestBulkMismatch(t *testing.T) {

@@ -87,9 +87,7 @@ type coreStats struct {
 	service  timingstats.Recorder // open loop only
 
 	// bulk only
-	batches              timingstats.CoreRecorder
-	fast                 timingstats.CoreRecorder // those below the threshold
-	smallest             int64                    // keys of the smallest batch
+	batches              timingstats.CoreRecorder // their clicks per write
 	clicks               int64
 	minClicks, maxClicks float64
 }
@@ -188,6 +186,11 @@ type standing struct {
 func (c *collector) add(o *outcome, ans *target.Answer) standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.take(o, ans)
+}
+
+// take is add with the lock held.
+func (c *collector) take(o *outcome, ans *target.Answer) standing {
 	c.sent++
 	c.retries += o.retries
 	c.keysSent += o.keys
@@ -267,27 +270,20 @@ func (c *collector) succeed(o *outcome, ans *target.Answer, s *coreStats, measur
 
 // addBatch is add for a post of several keys, whose clicks are ans's.
 func (c *collector) addBatch(o *outcome, ans *target.Answer) standing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if o.err == nil {
-		perWrite := float64(ans.Clicks) / float64(o.keys)
-		c.mu.Lock()
 		if s := c.core(timingstats.CoreID{Slot: ans.Slot, Core: ans.Core}); s != nil {
+			perWrite := float64(ans.Clicks) / float64(o.keys)
 			if s.posts == 0 || perWrite < s.minClicks {
 				s.minClicks = perWrite
 			}
 			s.maxClicks = max(s.maxClicks, perWrite)
 			s.clicks += ans.Clicks
-			rounded := int64(math.Round(perWrite))
-			s.batches.Add(rounded, timingstats.Untagged, 1)
-			if rounded < c.threshold {
-				s.fast.Add(rounded, timingstats.Untagged, 1)
-			}
-			if s.smallest == 0 || o.keys < s.smallest {
-				s.smallest = o.keys
-			}
+			s.batches.Add(int64(math.Round(perWrite)), timingstats.Untagged, 1)
 		}
-		c.mu.Unlock()
 	}
-	return c.add(o, ans)
+	return c.take(o, ans)
 }
 
 // echo notes an answer that named another key than was sent.

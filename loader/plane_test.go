@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,4 +207,48 @@ func TestFaultsAreNamed(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	})
+}
+
+// While others keep every processor busy, a core's thread waits for one most of
+// the time. Its own writes are no slower for that.
+func TestBulkBesideBusyLoops(t *testing.T) {
+	if testing.Short() || loader.RaceDetector {
+		t.Skip("the clicks of an own write mean something in an ordinary build only")
+	}
+	var done atomic.Bool
+	var busy sync.WaitGroup
+	for range 3 * runtime.GOMAXPROCS(0) {
+		busy.Go(func() {
+			for !done.Load() {
+			}
+		})
+	}
+	defer busy.Wait()
+	defer done.Store(true)
+	p := plane(t, refplane.Config{Seed: 3})
+	r, err := loader.Bulk(t.Context(), p, loader.BulkConfig{NumPosts: 160, UUIDsPerPost: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := judged(r.Verdicts, verdict.Locality)
+	for _, c := range r.Cores {
+		t.Logf("core %v: %d posts, %.1f to %.1f clicks per write", c.Core, c.Posts, c.MinClicks, c.MaxClicks)
+	}
+	if v.State != verdict.Pass {
+		t.Errorf("%s %q", v.Line, r.Warnings)
+	}
+}
+
+// In real time, too, writes into others' storage are told from own ones.
+func TestBulkRemoteInRealTime(t *testing.T) {
+	p := plane(t, refplane.Config{Seed: 1, Faults: fault(t, "deterministic-names")})
+	r, err := loader.Bulk(t.Context(), p, loader.BulkConfig{NumPosts: 160, UUIDsPerPost: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := judged(r.Verdicts, verdict.Locality); v.State != verdict.Fail {
+		t.Errorf("%s", v.Line)
+	} else {
+		t.Log(v.Line)
+	}
 }

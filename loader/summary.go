@@ -2,7 +2,6 @@ package loader
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"tbl/target"
@@ -305,30 +304,19 @@ func (b *bulk) result() *BulkResult {
 	return r
 }
 
-// enoughKeys is the size of a batch from which its mean is that of its
-// subtable's owner, and no lucky sample's.
-const enoughKeys = 100
-
-// locality judges the batches' clicks per write. A core's subtable has one
-// owner throughout a run: where some batches of a core were fast, its slow ones
-// were held up by something else (its thread had to wait for a processor), and
-// are set aside. A run of few posts has no LOCALITY rather than an incomplete
-// one: COVERAGE says what was not heard.
+// locality judges the batches' clicks per write, all of them. warnings name the
+// cores that pass though some of theirs were slow.
 func (c *collector) locality() (v verdict.Verdict, warnings []string) {
 	var judged []timingstats.CoreSummary
 	for _, s := range c.sorted() {
-		all, fast := s.batches.Summary(s.id, c.threshold), s.fast.Summary(s.id, c.threshold)
-		if slow := all.N - fast.N; slow > 0 && fast.N > 0 && s.smallest >= enoughKeys {
-			warnings = append(warnings, fmt.Sprintf("TMM %v: %d of %d batches took %d clicks per write or more, though the others show that the subtable is its own: they were held up by something else",
-				s.id, slow, all.N, c.threshold))
-			all = fast
+		judged = append(judged, s.batches.Summary(s.id, c.threshold))
+	}
+	rep := verdict.JudgeLocality(judged, verdict.LocalityOptions{Cores: c.known})
+	for _, core := range rep.Cores {
+		if core.State == verdict.Local && core.AtThreshold > 0 {
+			warnings = append(warnings, fmt.Sprintf("TMM %v: %d of %d batches took %d clicks per write or more, too few for LOCALITY to fail: something held them up, or some writes went elsewhere",
+				core.Core, core.AtThreshold, core.N, c.threshold))
 		}
-		judged = append(judged, all)
 	}
-	v = verdict.JudgeLocality(judged, verdict.LocalityOptions{Cores: c.known}).Verdict
-	if v.State == verdict.Incomplete {
-		v.State, v.Causes = verdict.NotJudged, nil
-		v.Line = "not judged: " + strings.TrimPrefix(v.Line, "INCOMPLETE: ")
-	}
-	return v, warnings
+	return rep.Verdict, warnings
 }

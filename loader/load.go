@@ -270,7 +270,9 @@ func (w *loadWorker) one(ctx context.Context) bool {
 		o.due = o.start
 	}
 	if o.err == nil && len(w.ans.Key) > 0 && !bytes.Equal(w.ans.Key, w.key) {
+		// Whatever was written, it was not this.
 		w.col.echo(w.key, w.ans.Key)
+		o.err = &target.Error{Class: target.ClassMalformed, Completion: target.CompletionYes, Err: errOtherKey}
 	}
 	st := w.col.add(&o, &w.ans)
 	if o.err != nil {
@@ -347,6 +349,8 @@ func allFailed(n int64, err error) error {
 	}
 	return fmt.Errorf("%w: the first %d requests failed: %w", kind, n, err)
 }
+
+var errOtherKey = errors.New("the answer names another key than the one that was sent")
 
 // preflight asks how many cores there are; 0 where the dataplane doesn't say.
 // A refused connection decides at once, a lost answer doesn't.

@@ -212,16 +212,20 @@ func parseStats(ans *target.Answer, line []byte) error {
 	return nil
 }
 
+// consistent refuses an answer of a core that the same answer says there is
+// none of: how many cores there are could not be believed then.
+func consistent(ans *target.Answer) bool { return ans.Core < ans.Cores }
+
 func parseFields(c *cursor, ans *target.Answer, req *target.Request) bool {
 	if req.Op == target.OpWhoami {
-		return c.lit("tmm ") && c.core(&ans.Core) && c.whoami(ans) && c.suffix(ans)
+		return c.lit("tmm ") && c.core(&ans.Core) && c.whoami(ans) && c.suffix(ans) && consistent(ans)
 	}
 	if !c.lit("tmm=") || !c.core(&ans.Core) {
 		return false
 	}
 	switch req.Op {
 	case target.OpInfo:
-		return c.lit(" total_tmms=") && c.core(&ans.Cores) && c.suffix(ans)
+		return c.lit(" total_tmms=") && c.core(&ans.Cores) && c.suffix(ans) && consistent(ans)
 	case target.OpLoad:
 		return c.lit(" subtable=") && c.loadSubtable(ans) && c.loadKey(ans, req)
 	case target.OpBulkLoad:

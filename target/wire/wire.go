@@ -45,8 +45,9 @@ const (
 	// NodeHeader is the response header that names the serving node.
 	NodeHeader = "X-Tbl-Node"
 	// MaxCore is the largest core, slot and core count that an answer may
-	// name. Whoever indexes by core is safe from absurd answers by it.
-	MaxCore = 65535
+	// name. Whoever indexes by core, or sends requests until every core has
+	// answered, is safe from absurd answers by it. No machine has so many.
+	MaxCore = 1023
 )
 
 // Endpoint is a row of the endpoint table.

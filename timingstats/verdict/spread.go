@@ -103,12 +103,13 @@ func JudgeUniformity(counts []CoreCount, missing []timingstats.CoreID) Uniformit
 // chi-square is divided by that. 0: every request is a draw of its own.
 func JudgeUniformityOverPorts(counts []CoreCount, missing []timingstats.CoreID, ports int) UniformityReport {
 	r := UniformityReport{Verdict: Verdict{Name: Uniformity}, Cores: slices.Clone(counts), P: 1}
+	missing = slices.Clone(missing)
 	slices.SortFunc(r.Cores, func(a, b CoreCount) int { return a.Core.Compare(b.Core) })
 	var total int64
 	for _, c := range r.Cores {
 		total += c.Count
 		if c.Count == 0 {
-			missing = append(slices.Clone(missing), c.Core)
+			missing = append(missing, c.Core)
 		}
 	}
 	n := len(r.Cores)

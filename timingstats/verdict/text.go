@@ -88,15 +88,22 @@ func significant(f float64) string {
 }
 
 // coreList names cores: "TMM 2", "TMMs 0, 1, 3".
+//
+// Of many only the first are named.
 func coreList(ids []timingstats.CoreID) string {
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = id.String()
+	const most = 16
+	names := make([]string, 0, most)
+	for _, id := range ids[:min(len(ids), most)] {
+		names = append(names, id.String())
 	}
 	if len(ids) == 1 {
 		return "TMM " + names[0]
 	}
-	return "TMMs " + strings.Join(names, ", ")
+	list := "TMMs " + strings.Join(names, ", ")
+	if more := len(ids) - most; more > 0 {
+		list += fmt.Sprintf(" and %s more", group(int64(more)))
+	}
+	return list
 }
 
 // plural is "1 core", "4 cores".

@@ -135,9 +135,13 @@ func coverage(known, missing, heard int) string {
 }
 
 func coreList(cores []timingstats.CoreID) string {
+	const most = 32
 	var out []string
-	for _, c := range cores {
+	for _, c := range cores[:min(len(cores), most)] {
 		out = append(out, c.String())
+	}
+	if len(cores) > most {
+		out = append(out, fmt.Sprintf("… %d in all", len(cores)))
 	}
 	return strings.Join(out, " ")
 }

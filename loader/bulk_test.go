@@ -105,22 +105,25 @@ func TestBulkLocality(t *testing.T) {
 // The least clicks per write of a core are those of its fastest batch, in
 // whatever order workers hand them in.
 func TestMinClicks(t *testing.T) {
-	for range 500 {
-		c := newCollector(nil, &fake{cores: 1}, 1)
-		c.threshold = 100
-		c.beginRun()
-		start := make(chan struct{})
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				<-start
-				c.addBatch(&outcome{keys: 10}, &target.Answer{Cores: 1, Written: 10, Clicks: int64(10 * (i + 3))})
-			})
-		}
-		close(start)
-		all.Wait()
-		if s := c.cores[0]; s.minClicks != 3 || s.maxClicks != 10 {
-			t.Fatalf("clicks per write from %v to %v, want 3 to 10", s.minClicks, s.maxClicks)
+	const cores = 4000 // each core's first batches can meet
+	c := newCollector(nil, &fake{cores: cores}, cores)
+	c.threshold = 100
+	c.beginRun()
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			<-start
+			for core := range cores {
+				c.addBatch(&outcome{keys: 10}, &target.Answer{Core: core, Written: 10, Clicks: int64(10 * (i + 3))})
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	for _, s := range c.cores {
+		if s.minClicks != 3 || s.maxClicks != 10 {
+			t.Fatalf("core %v: clicks per write from %v to %v, want 3 to 10", s.id, s.minClicks, s.maxClicks)
 		}
 	}
 }

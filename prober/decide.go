@@ -2,7 +2,6 @@ package prober
 
 import (
 	"math"
-	"slices"
 
 	"tbl/timingstats/verdict"
 )
@@ -45,51 +44,4 @@ func lacking(o *verdict.Odds, maxError float64) int {
 // expected, so that little is sent too much.
 func wanted(o *verdict.Odds, n, unheard int, maxError float64) int {
 	return max(nextRound(n, unheard), n*lacking(o, maxError)/4, 1)
-}
-
-// findThreshold looks for the widest gap between two populations of clicks:
-// the pair a < b with the largest ratio such that next to nothing lies
-// between, and at least minSide samples on each side. The threshold is its
-// geometric middle. ok is false when no gap is wide enough to be one.
-func findThreshold(clicks []int64) (threshold int64, ok bool) {
-	const (
-		perOctave = 8
-		minSide   = 3
-		minRatio  = 2.5
-		between   = 0.02 // of the smaller side
-	)
-	var bins [64 * perOctave]int
-	for _, c := range clicks {
-		bins[int(math.Log2(float64(max(c, 0))+1)*perOctave)]++
-	}
-	edges := []int{} // bins that hold something
-	below := make([]int, len(bins)+1)
-	for i, n := range bins {
-		below[i+1] = below[i] + n
-		if n > 0 {
-			edges = append(edges, i)
-		}
-	}
-	total := len(clicks)
-	bestWidth := math.Log2(minRatio) * perOctave
-	for _, lo := range edges {
-		left := below[lo+1]
-		if left < minSide {
-			continue
-		}
-		for _, hi := range slices.Backward(edges) {
-			if float64(hi-lo) <= bestWidth {
-				break
-			}
-			right := total - below[hi]
-			if right < minSide {
-				continue
-			}
-			if inside := below[hi] - left; float64(inside) <= between*float64(min(left, right)) {
-				bestWidth, ok = float64(hi-lo), true
-				threshold = int64(math.Exp2((float64(lo+hi)+1)/2/perOctave) - 1 + 0.5)
-			}
-		}
-	}
-	return max(threshold, 1), ok
 }

@@ -186,6 +186,9 @@ type probing struct {
 	warnings  []string
 	steering  *steering // nil: random ports
 	silent    bool      // some core is taken for unreachable
+	// clicks are all timed writes by place of the core, kept only while the
+	// threshold may change.
+	clicks []*timingstats.Recorder
 }
 
 func newProbing(p *pool, cfg ProbeConfig) *probing {
@@ -207,7 +210,7 @@ type nameState struct {
 	last    time.Time     // when the last round with it ended
 	took    time.Duration // all its answers together
 	cores   []tally       // by place of the core
-	done    bool
+	done    bool          // by the present threshold
 }
 
 // tally counts one core's writes into one name.
@@ -283,7 +286,14 @@ func (r *probing) run(ctx context.Context) {
 			}
 		}
 		r.learn()
-		r.autoThreshold()
+		if r.autoThreshold() {
+			// What was decided by another threshold has to be decided anew.
+			todo = todo[:0]
+			for i := range r.names {
+				r.names[i].done = false
+				todo = append(todo, i)
+			}
+		}
 		r.silent = r.silent || len(r.missing()) > 0 && r.sent >= int64(max(r.ceiling(), DefaultRequests(len(r.ids))))
 		left := todo[:0]
 		for _, i := range todo {
@@ -383,6 +393,10 @@ func (r *probing) merge(j *job) {
 	s.entries = max(s.entries, j.n)
 	if r.cfg.AutoThreshold {
 		s.samples = append(s.samples, sample{core: uint16(k), clicks: j.clicks, tag: tag})
+		for len(r.clicks) <= k {
+			r.clicks = append(r.clicks, timingstats.NewRecorder(timingstats.MaxClicks))
+		}
+		r.clicks[k].Record(j.clicks)
 	}
 }
 
@@ -470,25 +484,19 @@ func (r *probing) suspect(s *nameState) int {
 	return -1
 }
 
-// autoThreshold takes the threshold anew from all samples so far.
-func (r *probing) autoThreshold() {
+// autoThreshold takes the threshold anew from all samples so far, and says
+// whether it changed.
+func (r *probing) autoThreshold() (changed bool) {
 	if !r.cfg.AutoThreshold {
-		return
+		return false
 	}
-	var all []int64
-	for i := range r.names {
-		for _, s := range r.names[i].samples {
-			all = append(all, s.clicks)
-		}
-	}
-	t, ok := findThreshold(all)
-	if !ok {
-		t, r.rule = or(r.cfg.Threshold, timingstats.DefaultThreshold), "fixed, for want of two populations"
-	} else {
-		r.rule = "auto"
+	t := or(r.cfg.Threshold, timingstats.DefaultThreshold)
+	r.rule = "fixed, for want of two populations"
+	if v := timingstats.FindValley(r.clicks...); v.Found {
+		t, r.rule = v.ThresholdClicks, "auto"
 	}
 	if t == r.threshold {
-		return
+		return false
 	}
 	r.threshold = t
 	for i := range r.names {
@@ -503,4 +511,5 @@ func (r *probing) autoThreshold() {
 			s.odds.Add(r.ids[x.core], x.clicks, x.tag)
 		}
 	}
+	return true
 }

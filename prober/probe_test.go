@@ -243,37 +243,6 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-func TestFindThreshold(t *testing.T) {
-	f := newFake(4, 5)
-	draw := func(n int, one func() int64) []int64 {
-		out := make([]int64, n)
-		for i := range out {
-			out[i] = one()
-		}
-		return out
-	}
-	noise := func() int64 { return 700 + f.rng.Int64N(600) }
-	cases := []struct {
-		name     string
-		clicks   []int64
-		ok       bool
-		min, max int64
-	}{
-		{"healthy", append(draw(25, f.own), draw(75, f.other)...), true, 19, 121},
-		{"a rare owner", append(draw(8, f.own), draw(500, f.other)...), true, 19, 121},
-		{"with outliers", append(append(draw(25, f.own), draw(75, f.other)...), 400_000), true, 19, 121},
-		{"one population", draw(500, noise), false, 0, 0},
-		{"empty", nil, false, 0, 0},
-		{"two samples", []int64{3, 3000}, false, 0, 0},
-	}
-	for _, c := range cases {
-		got, ok := findThreshold(c.clicks)
-		if ok != c.ok || ok && (got < c.min || got > c.max) {
-			t.Errorf("%s: %d, %v; want %v in %d…%d", c.name, got, ok, c.ok, c.min, c.max)
-		}
-	}
-}
-
 // Strays, a slow owner and outliers: right, or honestly undecided, never wrong.
 func TestProbeDisturbed(t *testing.T) {
 	cases := []struct {

@@ -208,3 +208,28 @@ func TestFindNamesForSomeCores(t *testing.T) {
 		t.Errorf("a pattern without a placeholder: %v", err)
 	}
 }
+
+// An automatic threshold moves while samples come in. What was decided by an
+// earlier one is decided anew: no name is left undecided that may be asked
+// about again.
+func TestAutoThreshold(t *testing.T) {
+	for seed := range uint64(60) {
+		seed++
+		p := plane(t, refplane.Config{Seed: seed, Clock: refplane.Model})
+		r, err := prober.Probe(t.Context(), p, prober.ProbeConfig{Names: names(20), AutoThreshold: true})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if r.ThresholdRule != "auto" {
+			t.Errorf("seed %d: threshold %d, %s", seed, r.ThresholdClicks, r.ThresholdRule)
+		}
+		for _, n := range r.Names {
+			if n.Outcome == string(verdict.OutcomeIncomplete) && n.Requests < r.Ceiling {
+				t.Errorf("seed %d: %s after %d of %d requests: %s", seed, n.Name, n.Requests, r.Ceiling, n.Line)
+			}
+			if n.Owner != nil && n.Owner.Core != p.OwnerOf([]byte(n.Name)) {
+				t.Errorf("seed %d: %s; core %d owns it", seed, n.Line, p.OwnerOf([]byte(n.Name)))
+			}
+		}
+	}
+}

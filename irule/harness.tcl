@@ -142,16 +142,24 @@ proc table_answer {} {
         call LOCALDB_HARNESS::refuse 400 "key is missing or empty"
         return
     }
+    set timers [list]
     foreach timer [list $timeout $lifetime] {
-        if {$timer ne "" and $timer ne "indef" and $timer ne "indefinite" and not [string match {[0-9]*} $timer]} {
+        if {$timer eq "indef"} {
+            set timer indefinite
+        } elseif {[regexp {^[0-9]+$} $timer] and [string length $timer] <= 10} {
+            # a leading 0 would make it octal; 0 itself leaves a timer as it is
+            set timer [string trimleft $timer "0"]
+            if {$timer eq ""} {
+                set timer 0
+            }
+        } elseif {$timer ne "" and $timer ne "indefinite"} {
             call LOCALDB_HARNESS::refuse 400 "timers: want seconds or indefinite"
             return
         }
-        if {[string match {[0-9]*} $timer] and ([string length $timer] > 10 or not [string is digit $timer])} {
-            call LOCALDB_HARNESS::refuse 400 "timers: want seconds or indefinite"
-            return
-        }
+        lappend timers $timer
     }
+    set timeout [lindex $timers 0]
+    set lifetime [lindex $timers 1]
     set stored [call LOCALDB::escape $key]
     set command [list table $op -subtable $subtable]
     foreach option $options {
@@ -183,13 +191,13 @@ proc table_answer {} {
         append { lappend command $stored $value }
         timeout {
             lappend command $stored
-            if {$timeout ne ""} {
+            if {$timeout ne "" and $timeout ne "0"} {
                 lappend command $timeout
             }
         }
         lifetime {
             lappend command $stored
-            if {$lifetime ne ""} {
+            if {$lifetime ne "" and $lifetime ne "0"} {
                 lappend command $lifetime
             }
         }

@@ -493,6 +493,16 @@ func TestErrorStatuses(t *testing.T) {
 	if status, line := ask(t, b.Addr(), "GET /load?key=a+b%2B&key=second HTTP/1.1\r\n\r\n"); status != 200 || !strings.HasSuffix(line, " key=a%20b+") {
 		t.Errorf("a plus sign: %d %q", status, line)
 	}
+	for timer, want := range map[string]string{"0090": "90", "indef": "indefinite", "0": "180"} {
+		if status, line := ask(t, b.Addr(), "GET /table?op=set&subtable=timed&key="+timer+"&value=v&timeout="+timer+" HTTP/1.1\r\n\r\n"); status != 200 {
+			t.Errorf("timeout %s: %d %q", timer, status, line)
+		}
+		for _, set := range []string{"", "&timeout=0"} {
+			if status, line := ask(t, b.Addr(), "GET /table?op=timeout&subtable=timed&key="+timer+set+" HTTP/1.1\r\n\r\n"); status != 200 || !strings.HasSuffix(line, " result="+want) {
+				t.Errorf("timeout %s, read with %q: %d %q", timer, set, status, line)
+			}
+		}
+	}
 	if status, line := ask(t, b.Addr(), "GET /load?key=%2541 HTTP/1.1\r\n\r\n"); status != 200 || !strings.HasSuffix(line, " key=%2541") {
 		t.Errorf("decoded twice: %d %q", status, line)
 	}

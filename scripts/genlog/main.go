@@ -19,7 +19,8 @@ type config struct {
 	cores   int
 	slow    int // the number of this core's samples are remote, -1: none
 	key     int // bytes of a key, 0: loadkey_N
-	runs    int // writes per core after which a new run begins, 0: never
+	bare    bool
+	runs    int // samples per core after which a new run begins, 0: never
 	seed    uint64
 	samples int64 // stop after so many, 0: at bytes
 }
@@ -32,6 +33,7 @@ func main() {
 	flag.IntVar(&c.slow, "slow", -1, "a core whose writes are remote")
 	flag.IntVar(&c.key, "key-bytes", 0, "length of keys, 0 for loadkey_N")
 	flag.IntVar(&c.runs, "run-samples", 0, "samples per core and run, 0 for one run")
+	flag.BoolVar(&c.bare, "bare", false, "samples without anything before the message")
 	flag.Int64Var(&c.samples, "samples", 0, "stop after so many samples")
 	flag.Uint64Var(&c.seed, "seed", 1, "seed")
 	flag.Parse()
@@ -98,11 +100,15 @@ func (c *config) write(w *bufio.Writer) error {
 				clear(writes)
 				writes[core] = 1000
 			}
-			b = append(b, " bigip1 info tmm"...)
-			if core > 0 {
-				b = strconv.AppendInt(b, int64(core), 10)
+			if c.bare {
+				b = append(b[:0], "tmm="...)
+			} else {
+				b = append(b, " bigip1 info tmm"...)
+				if core > 0 {
+					b = strconv.AppendInt(b, int64(core), 10)
+				}
+				b = append(b, "[16963]: Rule /Common/LOCALDB <HTTP_REQUEST>: tmm="...)
 			}
-			b = append(b, "[16963]: Rule /Common/LOCALDB <HTTP_REQUEST>: tmm="...)
 			b = strconv.AppendInt(b, int64(core), 10)
 			b = append(b, " subtable="...)
 			b = append(b, names[core]...)

@@ -211,8 +211,10 @@ func (p *pool) until(ctx context.Context, first, limit int, miss float64,
 // count learns how many cores there are by asking until it has an answer,
 // which doesn't count as having heard a core.
 func (p *pool) count(ctx context.Context) bool {
-	for p.ok == 0 {
-		if !p.round(ctx, make([]job, 1), askInfo, takeNothing, nil) {
+	// One is enough of a target that answers; one that doesn't is asked by all
+	// workers at once, so that a silent one costs few time-outs.
+	for n := 1; p.ok == 0; n = min(p.workers, goneAfter) {
+		if !p.round(ctx, make([]job, n), askInfo, takeNothing, nil) {
 			return false
 		}
 	}

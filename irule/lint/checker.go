@@ -21,8 +21,11 @@ type checker struct {
 	compared map[string]bool
 	// lifetimes says that some lifetime is set somewhere.
 	lifetimes bool
-	starts    []int            // where each line starts
-	allowed   map[int][]string // rules that a line allows to break
+	// untimed are the places that are written without an idle timeout, where a
+	// touch does nothing.
+	untimed map[string]bool
+	starts  []int            // where each line starts
+	allowed map[int][]string // rules that a line allows to break
 }
 
 var allowRE = regexp.MustCompile(`#\s*lint:allow\s+([a-z0-9-]+(?:[ \t,]+[a-z0-9-]+)*)`)
@@ -35,6 +38,7 @@ func (c *checker) run() {
 	c.assigned = make(map[string][]word)
 	c.lookups = make(map[string]bool)
 	c.compared = make(map[string]bool)
+	c.untimed = make(map[string]bool)
 	c.allowed = make(map[int][]string)
 	at := 0
 	for i, line := range strings.Split(c.src, "\n") {
@@ -106,6 +110,11 @@ func (c *checker) note(cmd command, in scope, _ []command) {
 		t := parseTable(cmd)
 		if t.op == "lifetime" || len(t.args) >= 4 {
 			c.lifetimes = true
+		}
+		if len(t.args) >= 3 {
+			if timeout, ok := t.args[2].literal(); ok && strings.HasPrefix(timeout, "indef") {
+				c.untimed[t.where()] = true
+			}
 		}
 	}
 }
@@ -248,6 +257,20 @@ func (t tableCommand) writes() bool {
 		return true
 	}
 	return false
+}
+
+// where is the subtable as written, without quotes, or, where there is none,
+// the key.
+func (t tableCommand) where() string {
+	switch {
+	case t.subtable != nil:
+		s, _ := t.subtable.inner()
+		return "subtable " + s
+	case len(t.args) > 0:
+		s, _ := t.args[0].inner()
+		return "key " + s
+	}
+	return ""
 }
 
 func isTable(op string, without ...string) func(command) bool {

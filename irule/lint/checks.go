@@ -230,7 +230,7 @@ func (c *checker) touches(cmd command, t tableCommand, in scope) {
 		if len(t.args) > 0 {
 			text += " " + t.args[0].raw
 		}
-		if !t.flags["-notouch"] && blockRE.MatchString(text) {
+		if !t.flags["-notouch"] && blockRE.MatchString(text) && !c.untimed[t.where()] {
 			c.report("lookup-touches", cmd.pos(), "looking extends the entry's time")
 		}
 	}
@@ -306,8 +306,17 @@ func (c *checker) scan(cmd command, in scope) {
 		return
 	}
 	words := cmd.words[1:]
-	if cmd.name() == "foreach" && len(words) > 0 {
-		words = words[1:max(1, len(words)-1)]
+	if cmd.name() == "foreach" {
+		if len(words) < 3 {
+			return
+		}
+		// Listing is a purpose of its own; looking for one of them is not.
+		name := regexp.QuoteMeta("$" + cmd.arg(0))
+		body := words[len(words)-1].raw
+		if !regexp.MustCompile(name + `"?\s*\}?\s*(eq|equals|==)\s|\s(eq|equals|==)\s*"?` + name).MatchString(body) {
+			return
+		}
+		words = words[1 : len(words)-1]
 	}
 	for _, w := range words {
 		if c.from(w, in, isTable("keys", "-count")) {
@@ -357,17 +366,27 @@ func (c *checker) unbraced(cmd command, in scope) {
 	}
 }
 
-// lookupThenSet finds "if the lookup gave nothing, set".
+// lookupThenSet finds "if the lookup gave nothing, set", also as the else of
+// "if it gave something".
 func (c *checker) lookupThenSet(cmd command, in scope) {
-	if len(cmd.words) < 3 || !cmd.words[2].braced() {
+	w := cmd.words
+	if len(w) < 3 {
 		return
 	}
-	cond, pos := cmd.words[1].inner()
-	empty := false
+	cond, pos := w[1].inner()
+	empty, branch := false, w[2]
 	for _, t := range tokens(cond) {
-		empty = empty || t.text == `""` || t.text == "{}"
+		switch t.text {
+		case `""`, "{}":
+			empty = true
+		case "ne", "!=":
+			branch = word{}
+			if n := len(w); n == 5 && w[3].raw == "else" {
+				branch = w[4]
+			}
+		}
 	}
-	if !empty {
+	if !empty || !branch.braced() {
 		return
 	}
 	looked := make(map[string]bool)
@@ -384,7 +403,7 @@ func (c *checker) lookupThenSet(cmd command, in scope) {
 			c.from(word{p.pos, "[" + p.script + "]"}, in, look)
 		}
 	}
-	body, at := cmd.words[2].inner()
+	body, at := branch.inner()
 	cmds, _ := parseScript(body, at)
 	for _, b := range cmds {
 		if t := parseTable(b); b.name() == "table" && t.op == "set" && !t.flags["-excl"] && looked[place(t)] {

@@ -13,4 +13,10 @@ when HTTP_REQUEST {
         reject
         return
     }
+    if {[HTTP::path] eq "/list"} {
+        set out ""
+        foreach k [table keys -subtable seen -notouch] {
+            append out "$k "
+        }
+    }
 }

@@ -8,4 +8,10 @@ when HTTP_REQUEST {
         # want: lookup-then-set
         table set -subtable pools $sid new 300 3600
     }
+    if {[table lookup -notouch "hits_[IP::client_addr]"] ne ""} {
+        set known 1
+    } else {
+        # want: lookup-then-set
+        table set "hits_[IP::client_addr]" 0 300 3600
+    }
 }

@@ -4,4 +4,7 @@ when HTTP_REQUEST {
         table set -excl $sid new 300 3600
         table set "other_$sid" new 300 3600
     }
+    if {[table lookup "state_$sid"] ne ""} {
+        table set "state_$sid" again 300 3600
+    }
 }

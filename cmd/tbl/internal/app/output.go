@@ -177,9 +177,10 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		}
 	}
 	d.Conclude(o.strict)
-	interrupted := ctx.Err() != nil && !o.a.stdout.closed.Load()
-	if interrupted {
-		d.Closing = append(d.Closing, "interrupted: the figures are those of a partial run")
+	cut := ctx.Err() != nil
+	interrupted := cut && !o.a.stdout.closed.Load()
+	if cut {
+		d.Interrupt()
 	}
 	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
 	head := o.header(d.Command)
@@ -188,7 +189,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	if d.Overall != nil {
 		fields["overall"] = d.Overall
 	}
-	if interrupted {
+	if cut {
 		fields["partial"] = true
 	}
 	d.Data = fields

@@ -160,6 +160,11 @@ func parseMoment(s string, now time.Time) (time.Time, error) {
 func (a *app) statsInputs(c *cli.Context) ([]logparse.Input, error) {
 	files := c.Args().Slice()
 	sources := given(c, "log-cmd", "syslog-listen")
+	for _, name := range sources {
+		if c.String(name) == "" {
+			return nil, usagef("--%s: want a value", name)
+		}
+	}
 	switch {
 	case len(sources) > 1:
 		return nil, usagef("--%s and --%s: want one source", sources[0], sources[1])

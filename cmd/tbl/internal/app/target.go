@@ -121,6 +121,12 @@ func (o *targetOptions) remoteConfig(c *cli.Context) error {
 		if err != nil {
 			return usagef("--bind %q: want an IP address", b)
 		}
+		// An address that is not ours would look like exhausted ports later.
+		if ln, err := net.Listen("tcp", net.JoinHostPort(b, "0")); err != nil {
+			return usagef("--bind %s: not an address of this machine (%w)", b, err)
+		} else {
+			ln.Close()
+		}
 		o.remote.Binds = append(o.remote.Binds, addr)
 	}
 	if path := c.String("cacert"); path != "" {

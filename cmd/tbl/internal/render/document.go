@@ -103,6 +103,15 @@ func (d *Document) Conclude(strict bool) {
 	}
 }
 
+// Interrupt marks the document of a run that was cut short. What failed until
+// then has failed; that all is well was not shown.
+func (d *Document) Interrupt() {
+	d.Closing = append(d.Closing, "interrupted: the figures are those of a partial run")
+	if d.Overall != nil && d.Overall.State <= verdict.Warn {
+		d.Overall = &verdict.Verdict{Name: "OVERALL", State: verdict.Incomplete, Line: "INCOMPLETE: interrupted; until then, " + strings.TrimPrefix(d.Overall.Line, "OK: ")}
+	}
+}
+
 // holds is the overall line when nothing fails and nothing is missing.
 func holds(vs []verdict.Verdict) string {
 	judged := 0

@@ -155,6 +155,9 @@ func numbers(cores []timingstats.CoreID) []Number {
 // Name is what PROBE lines say about the owner of one name on one device.
 type Name struct {
 	Device string `json:"device"`
+	// ThresholdRule is fixed, or auto: then the threshold is that of all timed
+	// writes of the device.
+	ThresholdRule string `json:"threshold_rule"`
 	verdict.OwnershipReport
 }
 
@@ -203,7 +206,11 @@ type samples struct {
 }
 
 func newSamples(opt Options) *samples {
-	return &samples{slow: opt.Slow, threshold: opt.Threshold, groupBy: opt.GroupBy}
+	s := &samples{slow: opt.Slow, threshold: opt.Threshold, groupBy: opt.GroupBy}
+	if opt.AutoThreshold {
+		s.threshold = 0 // not known before all are read: the slowest of all are kept
+	}
+	return s
 }
 
 // group is the set that the line belongs to besides the whole; nil when there
@@ -318,10 +325,21 @@ func (p *probes) Merge(later logparse.ProbeCollector) {
 	}
 }
 
+// timings are the clicks of all names together, core by core.
+func (p *probes) timings() *timingstats.Set {
+	set := new(timingstats.Set)
+	for _, list := range p.names {
+		for _, x := range list {
+			set.Core(x.Core).Add(x.Clicks, x.Tag, 1)
+		}
+	}
+	return set
+}
+
 func (p *probes) Reset() { p.names = nil }
 
 func build(res *logparse.Result, opt Options) *Report {
-	r := &Report{Counts: res.Counts, Inputs: res.Inputs, MalformedExamples: res.Examples, Warnings: res.Warnings, Devices: []Device{}}
+	r := &Report{Counts: res.Counts, Inputs: res.Inputs, MalformedExamples: res.Examples, Warnings: slices.Clone(res.Warnings), Devices: []Device{}}
 	if opt.Probes {
 		buildProbes(r, res, opt)
 	} else {
@@ -358,22 +376,29 @@ func buildSamples(r *Report, res *logparse.Result, opt Options) {
 	}
 }
 
+// thresholdOf is the threshold for the timed writes of one device, how it was
+// found, and the doubt about it, if there is one.
+func (opt *Options) thresholdOf(set *timingstats.Set) (clicks int64, rule string, doubts []string) {
+	if !opt.AutoThreshold {
+		return opt.Threshold, "fixed", nil
+	}
+	if v := set.Valley(); v.Found {
+		return v.ThresholdClicks, "auto", nil
+	}
+	return opt.Threshold, "fixed", []string{fmt.Sprintf("the timings are one population, so no threshold follows from them: %d clicks is used", opt.Threshold)}
+}
+
 func device(d *logparse.Device, opt Options) Device {
 	out := Device{
 		Name: d.Name, Runs: d.Runs, Run: d.Kept, LastRuns: d.LastRuns, Restarts: d.Restarts, Found: d.Names, Counts: d.Counts,
-		ThresholdClicks: opt.Threshold, ThresholdRule: "fixed",
 	}
 	s, _ := d.Samples.(*samples)
 	if s == nil {
 		s = newSamples(opt)
 	}
-	if opt.AutoThreshold {
-		if v := s.set.Valley(); v.Found {
-			out.ThresholdClicks, out.ThresholdRule = v.ThresholdClicks, "auto"
-		} else {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("the timings are one population, so no threshold follows from them: %d clicks is used", opt.Threshold))
-		}
-	}
+	var doubts []string
+	out.ThresholdClicks, out.ThresholdRule, doubts = opt.thresholdOf(&s.set)
+	out.Warnings = append(out.Warnings, doubts...)
 	var known []timingstats.CoreID
 	for _, c := range d.Cores {
 		known = append(known, timingstats.CoreID{Slot: c.Slot, Core: c.Core})
@@ -407,7 +432,11 @@ func device(d *logparse.Device, opt Options) Device {
 				timingstats.CoreID{Slot: n.Slot, Core: n.Core}, n.Tries, n.Subtable))
 		}
 	}
-	out.Slowest = s.slowest
+	for _, x := range s.slowest { // slowest first
+		if x.Clicks >= out.ThresholdClicks {
+			out.Slowest = append(out.Slowest, x)
+		}
+	}
 	for _, id := range s.set.IDs() {
 		h, err := s.set.Core(id).Distribution().Histogram()
 		if err != nil {
@@ -436,11 +465,18 @@ func buildProbes(r *Report, res *logparse.Result, opt Options) {
 		for k := range opt.Cores {
 			expected = append(expected, timingstats.CoreID{Core: k})
 		}
+		threshold, rule, doubts := opt.thresholdOf(p.timings())
+		for _, w := range doubts {
+			if len(res.Devices) > 1 {
+				w = "device " + d.Name + ": " + w
+			}
+			r.Warnings = append(r.Warnings, w)
+		}
 		for _, name := range slices.Sorted(maps.Keys(p.names)) {
 			j := verdict.JudgeOwnership(p.names[name], verdict.OwnershipConfig{
-				Subtable: name, Expected: expected, Threshold: opt.Threshold, Want: opt.ExpectOwner,
+				Subtable: name, Expected: expected, Threshold: threshold, Want: opt.ExpectOwner,
 			})
-			r.Names = append(r.Names, Name{d.Name, j})
+			r.Names = append(r.Names, Name{d.Name, rule, j})
 			r.Verdicts = append(r.Verdicts, j.Verdict)
 		}
 	}

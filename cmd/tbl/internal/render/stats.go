@@ -35,6 +35,9 @@ func Stats(r *logreport.Report) *Document {
 				t.Row(c.Core.String(), c.Hits, c.Owner, c.NonOwner, c.MinClicks, Fixed1(c.AvgClicks), c.MaxClicks)
 			}
 		}
+		if n.ThresholdRule == "auto" {
+			d.Linef("threshold %s clicks, from the valley between two populations", Int(n.ThresholdClicks))
+		}
 	}
 	warnings(d, r.Warnings)
 	return d

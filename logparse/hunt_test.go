@@ -124,3 +124,18 @@ func TestMappedFileCutShort(t *testing.T) {
 		t.Errorf("fn's error: %v", err)
 	}
 }
+
+func TestNumber(t *testing.T) {
+	for _, digits := range []string{"", "0", "7", "12", "007", "1234567", "12345678", "123456789012345678", "1234567890123456789", "99999999999999999999999"} {
+		for _, behind := range []string{"", " ", " key=x and more", "x", "/", ":", "\x00\x01\x02\x03", "\xb0\xb1\xff\x80 12345678", "-1 1 1 1 1 1 1"} {
+			b := []byte("ab" + digits + behind)
+			v, end, ok := number(b, 2)
+			if end != 2+len(digits) || ok != (len(digits) > 0 && len(digits) <= 18) {
+				t.Fatalf("%q: ends at %d, ok %v", b, end, ok)
+			}
+			if ok && fmt.Sprint(v) != strings.TrimLeft(digits[:len(digits)-1], "0")+digits[len(digits)-1:] {
+				t.Fatalf("%q: %d", b, v)
+			}
+		}
+	}
+}

@@ -53,6 +53,19 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 
 // number reads decimal digits from b[i:]; ok is false for none, or for more than 18.
 func number(b []byte, i int) (v int64, end int, ok bool) {
+	if len(b)-i > 8 {
+		// Up to seven digits at once: shifted to the end of the word, then pairs,
+		// fours and eights of them are added up.
+		x := load64(b, i) ^ (ones * '0')
+		if m := (x + ones*(0x7f-9) | x) & highs; m != 0 && m&(ones*0x80>>56) == 0 {
+			k := bits.TrailingZeros64(m) >> 3
+			x <<= 64 - 8*k
+			x = (x & (ones * 0x0f)) * (10<<8 + 1) >> 8
+			x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
+			x = (x & 0x0000ffff0000ffff) * (10000<<32 + 1) >> 32
+			return int64(x), i + k, true
+		}
+	}
 	s := i
 	for i < len(b) && isDigit(b[i]) {
 		v = v*10 + int64(b[i]-'0')

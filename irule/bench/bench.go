@@ -189,8 +189,12 @@ func (b *Bench) Addr() string { return b.addr }
 // URL is the base URL of its virtual server.
 func (b *Bench) URL() string { return "http://" + b.addr }
 
-// Log returns the lines logged so far, as a syslog would keep them.
+// Log returns the lines logged so far, as a syslog would keep them: all of
+// them from requests that have been answered.
 func (b *Bench) Log() []string {
+	// The answer to a command comes behind the lines logged before it. When
+	// the process has ended, everything has been read anyway.
+	_, _ = b.State()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.log...)

@@ -173,6 +173,11 @@ type CoreSummary struct {
 	SlowShare   float64 `json:"slow_share"`
 	EffectiveN  float64 `json:"n_eff"`
 	MixedRates  bool    `json:"mixed_rates,omitempty"`
+	// EstimatedWrites is the number of writes that the samples stand for: the sum
+	// of their rates.
+	EstimatedWrites float64 `json:"estimated_writes"`
+	// SlowP50Clicks is the median of the samples ≥ the threshold, 0 without any.
+	SlowP50Clicks int64 `json:"slow_p50_clicks,omitempty"`
 	// Disagreements counts samples whose tag says otherwise than the threshold.
 	Disagreements int64 `json:"disagreements"`
 	OutOfRange    int64 `json:"out_of_range,omitempty"`
@@ -219,6 +224,10 @@ func (c *CoreRecorder) Summary(core CoreID, threshold int64) CoreSummary {
 		w += r * float64(n)
 		ww += r * r * float64(n)
 		wSlow += r * float64(slow)
+	}
+	s.EstimatedWrites = w
+	if s.AtThreshold > 0 {
+		s.SlowP50Clicks = d.atRank(uint64(s.N - s.AtThreshold + (s.AtThreshold+1)/2))
 	}
 	if s.MixedRates = used > 1; s.MixedRates {
 		s.SlowShare, s.EffectiveN = wSlow/w, w*w/ww

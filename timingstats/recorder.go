@@ -151,7 +151,11 @@ func (r *Recorder) Percentile(p float64) int64 {
 	if r.n == 0 {
 		return 0
 	}
-	rank := nearestRank(min(max(p, 0), 100), r.n)
+	return r.atRank(nearestRank(min(max(p, 0), 100), r.n))
+}
+
+// atRank is the value at a rank from 1 to N.
+func (r *Recorder) atRank(rank uint64) int64 {
 	if r.hist.bits == 0 {
 		r.sort()
 		return r.exact[rank-1]

@@ -122,6 +122,8 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 	z := distuv.UnitNormal.Quantile(1 - alpha/2)
 
 	var n, slow, disagree int64
+	var writes, slowWrites float64 // that the samples stand for
+	rate, mixed := 0.0, false      // writes per sample of the first core, whether another's differ
 	var unknown []timingstats.CoreID
 	var bad []CoreLocality
 	for _, c := range cores {
@@ -133,6 +135,10 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 		l.State = coreState(l, r.Rule)
 		r.Cores = append(r.Cores, l)
 		n, slow, disagree = n+c.N, slow+c.AtThreshold, disagree+c.Disagreements
+		writes, slowWrites = writes+c.EstimatedWrites, slowWrites+c.SlowShare*c.EstimatedWrites
+		perSample := c.EstimatedWrites / float64(c.N)
+		mixed = mixed || c.MixedRates || rate > 0 && perSample != rate
+		rate = perSample
 		switch l.State {
 		case Unknown:
 			unknown = append(unknown, c.Core)
@@ -177,6 +183,8 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 		how := fmt.Sprintf("%s of %s slow", group(slow), plural(n, "sample"))
 		if slow == 0 {
 			how = fmt.Sprintf("%s, none slow", plural(n, "sample"))
+		} else if mixed {
+			how += ", " + byRate(slowWrites/writes, n)
 		}
 		r.Line = fmt.Sprintf("OK: writes are local on all %s (%s)", plural(int64(len(r.Cores)), "core"), how)
 		if len(r.Cores) == 1 {
@@ -187,8 +195,8 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 		"n": float64(n), "slow": float64(slow), "cores": float64(len(r.Cores)),
 		"cores_bad": float64(len(bad)), "cores_unknown": float64(len(unknown)), "cores_missing": float64(len(r.Missing)),
 	}
-	if n > 0 {
-		r.Figures["slow_share"] = float64(slow) / float64(n)
+	if writes > 0 {
+		r.Figures["slow_share"] = slowWrites / writes
 	}
 	return r
 }
@@ -228,10 +236,20 @@ func wilson(p, n, z float64) (low, high float64) {
 func describeBad(bad []CoreLocality) string {
 	parts := make([]string, len(bad))
 	for i, c := range bad {
-		parts[i] = fmt.Sprintf("TMM %s %s (%s of %s slow, p50 %s, avg %s clicks)",
-			c.Core, c.State, group(c.AtThreshold), group(c.N), group(c.P50Clicks), significant(float64(c.AvgClicks)))
+		share := ""
+		if c.MixedRates {
+			share = ", " + byRate(c.SlowShare, int64(c.EffectiveN))
+		}
+		parts[i] = fmt.Sprintf("TMM %s %s (%s of %s slow%s, p50 %s, avg %s clicks)",
+			c.Core, c.State, group(c.AtThreshold), group(c.N), share, group(c.P50Clicks), significant(float64(c.AvgClicks)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// byRate says a share of writes where samples were taken at different rates,
+// so that it isn't the share of samples.
+func byRate(share float64, n int64) string {
+	return percent(share, n) + " weighted by sampling rate"
 }
 
 func localityCauses(bad, all []CoreLocality) []string {
@@ -240,7 +258,7 @@ func localityCauses(bad, all []CoreLocality) []string {
 	for _, c := range bad {
 		if c.State == Remote {
 			remote++
-			if c.P50Clicks < 4*c.ThresholdClicks {
+			if c.SlowP50Clicks > 0 && c.SlowP50Clicks < 4*c.ThresholdClicks {
 				near++
 			}
 		} else {

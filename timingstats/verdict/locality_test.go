@@ -274,3 +274,90 @@ func readCase(t *testing.T, file, name string) *timingstats.Set {
 	}
 	return set
 }
+
+// With mixed rates the share is that of the writes that samples stand for, in
+// the figures and in the line, which says so.
+func TestMixedRatesWeightTheShare(t *testing.T) {
+	dense := func(slow int) *timingstats.CoreRecorder { // 1,000 at 1/1, of which some slow, and 1,000 fast ones at 1/1000
+		c := samples(1000, 0)
+		for i := range 1000 {
+			clicks := int64(5)
+			if i < slow {
+				clicks = 2000
+			}
+			c.Add(clicks, timingstats.Untagged, 1)
+		}
+		return c
+	}
+	r := JudgeLocality(summaries(dense(100), dense(0)), LocalityOptions{})
+	if want := 100.0 / (2 * 1_001_000); math.Abs(r.Figures["slow_share"]-want) > 1e-12 || r.State != Pass {
+		t.Errorf("%s: share %v, want %v", r.Line, r.Figures["slow_share"], want)
+	}
+	if !strings.Contains(r.Line, "100 of 4,000 samples slow, <0.1 % weighted by sampling rate") {
+		t.Error(r.Line)
+	}
+	// Cores of different rates: 30 of 30 at 1/1000, 0 of 1,000 at 1/1.
+	remote, local := samples(0, 30), &timingstats.CoreRecorder{}
+	for range 1000 {
+		local.Add(5, timingstats.Fast, 1)
+	}
+	r = JudgeLocality(summaries(remote, local), LocalityOptions{})
+	if want := 30_000.0 / 31_000; math.Abs(r.Figures["slow_share"]-want) > 1e-12 || r.State != Fail {
+		t.Errorf("%s: share %v, want %v", r.Line, r.Figures["slow_share"], want)
+	}
+	// Half of the samples at 1/1000 are slow, none of those at 1/1.
+	half := samples(30, 30)
+	for range 60 {
+		half.Add(5, timingstats.Fast, 1)
+	}
+	r = JudgeLocality(summaries(half), LocalityOptions{})
+	if r.State != Fail || !strings.Contains(r.Line, "30 of 120 slow, 50 % weighted by sampling rate") {
+		t.Error(r.Line)
+	}
+	// One rate: nothing to say.
+	r = JudgeLocality(summaries(samples(990, 10), samples(1000, 0)), LocalityOptions{})
+	if strings.Contains(r.Line, "weighted") || math.Abs(r.Figures["slow_share"]-0.005) > 1e-12 {
+		t.Error(r.Line, r.Figures)
+	}
+}
+
+// The remark about a slow machine is about the slow samples, not about all.
+func TestCauseNearTheThreshold(t *testing.T) {
+	remote := func(fast, slow int, clicks int64) *timingstats.CoreRecorder {
+		c := samples(fast, 0)
+		for i := range slow {
+			c.Add(clicks+int64(i%7), timingstats.Untagged, 1000)
+		}
+		return c
+	}
+	for _, tc := range []struct {
+		name string
+		core *timingstats.CoreRecorder
+		want bool
+	}{
+		{"all near", remote(0, 60, 200), true},
+		{"all far", remote(0, 60, 5000), false},
+		{"some fast, far", remote(20, 80, 5000), false},
+		{"some fast, near", remote(20, 80, 250), true},
+		{"many fast, median of all below them", remote(45, 105, 390), true},
+		{"median of all near, of the slow ones far", func() *timingstats.CoreRecorder {
+			c := remote(20, 0, 0)
+			for i := range 80 {
+				clicks := int64(5000)
+				if i < 32 {
+					clicks = 200 // up to the 52nd of 100
+				}
+				c.Add(clicks, timingstats.Untagged, 1000)
+			}
+			return c
+		}(), false},
+	} {
+		r := JudgeLocality(summaries(tc.core), LocalityOptions{})
+		if r.State != Fail || r.Cores[0].State != Remote {
+			t.Fatalf("%s: %s", tc.name, r.Line)
+		}
+		if got := strings.Contains(strings.Join(r.Causes, " "), "less than four times the threshold"); got != tc.want {
+			t.Errorf("%s: %v, want %v: %q", tc.name, got, tc.want, r.Causes)
+		}
+	}
+}

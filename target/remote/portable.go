@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"tbl/target"
@@ -26,54 +24,6 @@ const (
 // openSkips is how many requests don't wait for the server's close after it
 // failed to come once.
 const openSkips = 1024
-
-// pconn is a connection of the portable path with its buffers.
-type pconn struct {
-	net  net.Conn
-	tcp  *net.TCPConn
-	resp response
-	head []byte
-}
-
-// idlePool holds kept connections and spare buffers.
-type idlePool struct {
-	mu     sync.Mutex
-	conns  []*pconn // alive, last used last
-	spare  sync.Pool
-	skips  atomic.Int64 // requests yet that need not wait for the server's close
-	closed bool
-}
-
-func (p *idlePool) take() *pconn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.conns); n > 0 {
-		c := p.conns[n-1]
-		p.conns = p.conns[:n-1]
-		return c
-	}
-	return nil
-}
-
-func (p *idlePool) put(c *pconn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		c.net.Close()
-		return
-	}
-	p.conns = append(p.conns, c)
-}
-
-func (p *idlePool) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for _, c := range p.conns {
-		c.net.Close()
-	}
-	p.conns = nil
-}
 
 // portable is Do over the net package.
 func (r *Remote) portable(ctx context.Context, req *target.Request, ans *target.Answer) error {
@@ -96,22 +46,23 @@ func (r *Remote) portable(ctx context.Context, req *target.Request, ans *target.
 		}
 		ans.Timing.Connect = time.Since(start)
 	}
-	_ = c.net.SetDeadline(deadline) // fails on a closed connection only, and so does what follows
-	conn := c.net                   // what the function below may touch late: c itself is used again
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	at, eof, err := r.exchange(c, req, ans, start)
+	at, eof, err := sending, false, c.begin(ctx, deadline)
+	if err == nil {
+		at, eof, err = r.exchange(c, req, ans, start)
+		c.disarm()
+	}
 	ans.Timing.Total = time.Since(start)
 	if err == nil {
 		err = c.resp.fill(req, ans)
 	} else {
 		err = classify(ctx, at, chosen, err)
 	}
-	if stop() && err == nil && !eof && r.cfg.KeepAlive && !c.resp.closes {
+	if err == nil && !eof && r.cfg.KeepAlive && !c.resp.closes {
 		r.idle.put(c)
 		return nil
 	}
 	ans.Timing.ServerClosed = r.finish(c, eof, err == nil)
-	r.idle.spare.Put(c)
+	r.idle.giveSpare(c)
 	return err
 }
 
@@ -123,30 +74,29 @@ func (r *Remote) takeAlive() *pconn {
 			return c
 		}
 		c.net.Close()
+		c.net, c.tcp = nil, nil
+		r.idle.giveSpare(c)
 	}
 }
 
 // connect opens a connection, with its TLS session where one is needed.
 func (r *Remote) connect(ctx context.Context, req *target.Request, deadline time.Time) (*pconn, phase, error) {
-	if !deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		defer cancel()
-	}
-	tcp, err := r.dial(ctx, req.Conn.Src)
+	c := r.idle.takeSpare()
+	c.watch(ctx)
+	tcp, err := r.dial(ctx, c, req.Conn.Src, deadline)
 	if err != nil {
+		r.idle.giveSpare(c)
 		return nil, connecting, err
 	}
 	r.opened.Add(1)
-	c, _ := r.idle.spare.Get().(*pconn)
-	if c == nil {
-		c = new(pconn)
-	}
 	c.net, c.tcp = tcp, tcp
 	if r.tls != nil {
 		session := tls.Client(tcp, r.tls)
+		_ = tcp.SetDeadline(deadline) // fails on a closed connection only
 		if err := session.HandshakeContext(ctx); err != nil {
 			tcp.Close()
+			c.net, c.tcp = nil, nil
+			r.idle.giveSpare(c)
 			return nil, shaking, err
 		}
 		c.net = session
@@ -156,23 +106,37 @@ func (r *Remote) connect(ctx context.Context, req *target.Request, deadline time
 
 // dial connects to the address in use, or to the first of the host's that
 // accepts.
-func (r *Remote) dial(ctx context.Context, src netip.AddrPort) (*net.TCPConn, error) {
+func (r *Remote) dial(ctx context.Context, c *pconn, src netip.AddrPort, deadline time.Time) (*net.TCPConn, error) {
 	addrs, err := r.destinations(ctx)
 	if err != nil {
 		return nil, err
 	}
+	c.dialing = dialContext{c: c, parent: ctx, deadline: deadline}
 	var errs []error
 	for _, dst := range addrs {
-		local := r.source(src, dst)
-		d := net.Dialer{KeepAlive: -1, ControlContext: dialControl(local)}
-		var c *net.TCPConn
-		if c, err = d.DialTCP(ctx, "tcp", local, dst); err == nil {
+		var tcp *net.TCPConn
+		if tcp, err = r.dialOne(&c.dialing, src, dst); err == nil {
 			r.addrs.keep(dst)
-			return c, nil
+			return tcp, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+func (r *Remote) dialOne(ctx context.Context, src, dst netip.AddrPort) (*net.TCPConn, error) {
+	local := r.source(src, dst)
+	d := net.Dialer{KeepAlive: -1, ControlContext: dialControl(local)}
+	if local.IsValid() {
+		return d.DialTCP(ctx, "tcp", local, dst)
+	}
+	// DialTCP would bind to the zero address, and with it to a port of its
+	// own choice that no other destination can then share.
+	c, err := d.DialContext(ctx, "tcp", dst.String())
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
 }
 
 func (r *Remote) destinations(ctx context.Context) ([]netip.AddrPort, error) {

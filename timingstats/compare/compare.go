@@ -325,6 +325,8 @@ func (r *Report) sum(cfg Config) {
 	case unsure > 0:
 		r.State = Unsure
 		r.Line = fmt.Sprintf("INCOMPLETE: %d figures look worse by more than %.3g %%, from too few runs to tell; %s", unsure, cfg.MaxRegress*100, found)
+	case few > 0 && few == len(r.Rows):
+		r.State, r.Line = Unsure, "INCOMPLETE: too few runs to judge anything; "+found
 	case worse+better+differ == 0 && few == 0:
 		r.State, r.Line = Holds, "OK: no difference; "+found
 	default:

@@ -169,7 +169,7 @@ func (a Assertion) Judge(f Figures) Verdict {
 		if math.IsNaN(h.value) || !a.holds(h.value) {
 			broken = append(broken, strings.TrimSpace(h.where+" "+a.show(h.value)))
 		}
-		if strings.HasPrefix(a.op, "<") == (h.value > worst.value) {
+		if a.worse(h.value, worst.value) {
 			worst = h
 		}
 	}
@@ -179,13 +179,41 @@ func (a Assertion) Judge(f Figures) Verdict {
 	}
 	if len(hits) == 1 {
 		v.Line = fmt.Sprintf("OK: %s (it is %s)", a.text, a.show(worst.value))
-	} else {
-		v.Line = fmt.Sprintf("OK: %s on all %d cores (at most %s on %s)", a.text, len(hits), a.show(worst.value), worst.where)
-		if strings.HasPrefix(a.op, ">") {
-			v.Line = fmt.Sprintf("OK: %s on all %d cores (at least %s on %s)", a.text, len(hits), a.show(worst.value), worst.where)
-		}
+		return v
+	}
+	v.Line = fmt.Sprintf("OK: %s on all %d cores", a.text, len(hits))
+	if word := a.extreme(); word != "" {
+		v.Line += fmt.Sprintf(" (%s %s on %s)", word, a.show(worst.value), worst.where)
 	}
 	return v
+}
+
+// worse says that x is nearer to breaking the assertion than y, or breaks it
+// more.
+func (a Assertion) worse(x, y float64) bool {
+	switch a.op {
+	case "<", "<=":
+		return x > y
+	case ">", ">=":
+		return x < y
+	case "==":
+		return math.Abs(x-a.value) > math.Abs(y-a.value)
+	}
+	return math.Abs(x-a.value) < math.Abs(y-a.value)
+}
+
+// extreme is the word for the worst of several figures that hold; empty when
+// there is nothing to say about it.
+func (a Assertion) extreme() string {
+	switch a.op {
+	case "<", "<=":
+		return "at most"
+	case ">", ">=":
+		return "at least"
+	case "!=":
+		return "nearest"
+	}
+	return ""
 }
 
 func (a Assertion) holds(x float64) bool {
@@ -254,6 +282,7 @@ func (a Assertion) find(m map[string]float64) (float64, bool, error) {
 	// kind when the assertion names none.
 	var found []string
 	var value float64
+	bare := false // a time was meant without a unit
 	for _, u := range unitSuffixes {
 		if kind != "" && u.kind != kind || kind == "" && u.kind == "share" {
 			continue
@@ -264,7 +293,13 @@ func (a Assertion) find(m map[string]float64) (float64, bool, error) {
 				value = x * u.base / wantBase
 			}
 			found = append(found, stem+u.suffix)
+			if kind == "" && u.kind == "time" {
+				bare = true
+			}
 		}
+	}
+	if bare && len(found) == 1 {
+		return 0, false, fmt.Errorf("%s is a time: say in which unit, as in %s_ms%s20 or %s%s20ms", found[0], stem, a.op, stem, a.op)
 	}
 	switch len(found) {
 	case 0:

@@ -108,7 +108,7 @@ func JudgeUniformityOverPorts(counts []CoreCount, missing []timingstats.CoreID, 
 	var total int64
 	for _, c := range r.Cores {
 		total += c.Count
-		if c.Count == 0 {
+		if c.Count == 0 && !slices.Contains(missing, c.Core) {
 			missing = append(missing, c.Core)
 		}
 	}

@@ -167,7 +167,7 @@ func JudgeDecay(buckets []timingstats.Bucket, requests int64) DecayReport {
 	r.State = Fail
 	r.Line = fmt.Sprintf("DECAY: throughput fell by %.0f %%, shape %s: %s (Mann–Kendall p %s)", r.Fall*100, r.Shape, figures, probability(r.P))
 	if r.Shape == "1/n" {
-		r.Causes = []string{"Each request costs time in proportion to what was written before: something enumerates or counts the whole table (`table keys -count`) in the request's path."}
+		r.Causes = []string{"Each request costs time in proportion to what was written before: something enumerates or counts the whole table in the request's path (`table keys -count`), or each request adds to a backlog that it then waits for (a log line per request)."}
 	} else {
 		r.Causes = []string{"Something fills up: a backlog (logging), memory, or the client's own ports."}
 	}

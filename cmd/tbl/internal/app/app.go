@@ -59,6 +59,12 @@ func Run(ctx context.Context, env Env, args []string) int {
 
 func (a *app) run(ctx context.Context, args []string) error {
 	c := a.cli()
+	switch {
+	case len(args) > 0 && args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
+	case len(args) == 1 && (args[0] == "--version" || args[0] == "-v"):
+		args = []string{"version"}
+	}
 	if len(args) > 0 {
 		if cmd := c.Command(args[0]); cmd != nil {
 			args = append([]string{args[0]}, flagsFirst(cmd.Flags, args[1:])...)

@@ -18,7 +18,7 @@ func (a *app) findNamesCommand() *cli.Command {
 		Flags: commandFlags(
 			stringFlag("", "for", "all", "cores that names are wanted for: all, or a list such as 0,2,5"),
 			stringFlag("", "pattern", "sess_{rand}", "`PATTERN` of the names, with {rand} (random letters and digits) or {n} (a running number)"),
-			intFlag("", "each", 1, "names per core"),
+			ownEnv("find-names", intFlag("", "each", 1, "names per core")),
 			intFlag("", "requests", 0, "most requests in all (default: as many as the cores need)"),
 			intFlag("", "workers", 32, "requests at a time"),
 			floatFlag("", "error", 1e-6, "model odds of a wrong owner below which a name is decided"),

@@ -46,6 +46,14 @@ type (
 	uintDecimal struct{ *cli.Uint64Flag }
 )
 
+// GetDefaultText is empty where the usage tells the default in words.
+func (f intDecimal) GetDefaultText() string {
+	if strings.Contains(f.Usage, "(default:") {
+		return ""
+	}
+	return f.IntFlag.GetDefaultText()
+}
+
 // Apply lets the library read the environment, and the command line by us.
 func (f intDecimal) Apply(set *flag.FlagSet) error {
 	if err := f.IntFlag.Apply(flag.NewFlagSet("", flag.ContinueOnError)); err != nil {
@@ -101,6 +109,19 @@ func boolFlag(cat, name, usage string) cli.Flag {
 
 func durationFlag(cat, name string, def time.Duration, usage string) cli.Flag {
 	return &cli.DurationFlag{Category: cat, Name: name, Value: def, Usage: usage, EnvVars: env(name)}
+}
+
+// ownEnv gives a flag that means something else in this command a variable of
+// its own, TBL_<COMMAND>_<NAME>: what is set for the others must not reach it.
+func ownEnv(command string, f cli.Flag) cli.Flag {
+	vars := env(command + "-" + f.Names()[0])
+	switch f := f.(type) {
+	case *cli.StringFlag:
+		f.EnvVars = vars
+	case intDecimal:
+		f.EnvVars = vars
+	}
+	return f
 }
 
 // flags joins groups of flags. A later group does not repeat an earlier

@@ -11,6 +11,7 @@ import (
 	"tbl/cmd/tbl/internal/render"
 	"tbl/loader"
 	"tbl/prober"
+	"tbl/target"
 )
 
 // needs says what a command does to a target, for --read-only and --dry-run.
@@ -108,9 +109,12 @@ func (a *app) measureEach(c *cli.Context, out *output, opts *targetOptions, run 
 
 // runError gives the errors of the measuring packages their exit codes.
 func runError(err error) error {
+	var t *target.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &t) && t.Status == 401:
+		return incompletef("the dataplane asks for a token: give --token (%w)", err)
 	case errors.Is(err, loader.ErrConfig), errors.Is(err, prober.ErrConfig):
 		return usagef("%w", err)
 	case errors.Is(err, loader.ErrUnreachable), errors.Is(err, loader.ErrNoDataplane), errors.Is(err, loader.ErrNotCleared), errors.Is(err, loader.ErrNotSteerable):

@@ -110,14 +110,27 @@ func (a *app) probe(c *cli.Context) error {
 				return nil, err
 			}
 			cfg.Names = nil
+			own := map[string]timingstats.CoreID{}
 			for _, n := range who.Names {
 				cfg.Names = append(cfg.Names, n.Subtable)
+				own[n.Subtable] = n.Core
+			}
+			if cfg.Expect == nil {
+				// A name that a core uses is meant to be its own.
+				cfg.Expect = own
 			}
 		}
 		if expect != nil {
 			cfg.Expect = map[string]timingstats.CoreID{}
 			for _, n := range cfg.Names {
 				cfg.Expect[n] = *expect
+			}
+		}
+		if cfg.Expect != nil {
+			for _, n := range cfg.Names {
+				if _, ok := cfg.Expect[n]; !ok {
+					return nil, usagef("--expect-file: no expectation for the name %q", n)
+				}
 			}
 		}
 		stop := a.progress(c, proberSnapshot("probe", cfg.Progress))

@@ -62,9 +62,9 @@ func verdicts() string {
 
 func faults() string {
 	var b strings.Builder
-	b.WriteString("| `--fault` | does | must be named by | may trip |\n|:---|:---|:---|:---|\n")
+	b.WriteString("| `--fault` | default | does | must be named by | may trip |\n|:---|:---|:---|:---|:---|\n")
 	for _, f := range refplane.FaultKinds() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Syntax, f.Help, strings.Join(f.MustName, ", "), strings.Join(f.MayTrip, ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Syntax, f.Default, f.Help, strings.Join(f.MustName, ", "), strings.Join(f.MayTrip, ", "))
 	}
 	return b.String()
 }

@@ -32,7 +32,7 @@ func (a *app) statsCommand() *cli.Command {
 			"server's copy, or what `tbl load --log` wrote. Of several runs the last one is judged.",
 		Flags: flags([]cli.Flag{
 			stringFlag("", "threshold", "100", "clicks from which a write is remote, or auto: the valley between two populations"),
-			intFlag("", "cores", 0, "cores that must have written (default: the gaps in the numbers seen are missing)"),
+			ownEnv("stats", intFlag("", "cores", 0, "cores that must have written (default: the gaps in the numbers seen are missing)")),
 			boolFlag("", "show-slow", fmt.Sprintf("list the %d slowest samples at or above the threshold", slowShown)),
 			boolFlag("", "all-lines", "count PROBE lines as samples too"),
 			boolFlag("", "probes", "report PROBE lines only: which core owns each name"),
@@ -43,7 +43,7 @@ func (a *app) statsCommand() *cli.Command {
 			stringFlag("", "since", "", "leave out what is older than `TIME`: 2026-05-06T16:02:11, 16:02:11, or 90m ago"),
 			stringFlag("", "until", "", "leave out what is younger than `TIME`"),
 			stringFlag("", "run", "last", "which run: last, all, or a number from 1"),
-			stringFlag("", "host", "", "only the device `NAME`"),
+			ownEnv("stats", stringFlag("", "host", "", "only the device `NAME`")),
 			stringFlag("", "log-cmd", "", "read what `COMMAND` prints, such as 'ssh bigip tail -F /var/log/ltm', until Ctrl-C"),
 			stringFlag("", "syslog-listen", "", "listen for syslog on udp://`ADDRESS` or tcp://ADDRESS, until Ctrl-C"),
 		}, plotFlags(), outputFlags(), gateFlags()),

@@ -59,6 +59,9 @@ func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
 		if c.String("host") == "" {
 			return nil, usagef("--host: want a host name or an address")
 		}
+		if _, err := netip.ParseAddr(c.String("host")); err != nil && strings.ContainsAny(c.String("host"), ":/") {
+			return nil, usagef("--host %q: want a name or an address; the port goes to --port, a URL to --target", c.String("host"))
+		}
 		urls = []string{"http://" + net.JoinHostPort(c.String("host"), strconv.Itoa(port))}
 	} else if c.IsSet("port") {
 		return nil, usagef("--port needs --host")
@@ -90,6 +93,9 @@ func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
 
 func checkURL(raw string) error {
 	u, err := url.Parse(raw)
+	if err != nil && !strings.Contains(raw, "://") {
+		return usagef("--target %q: want http://host:port or https://host:port", raw)
+	}
 	if err != nil {
 		return usagef("--target %q: %w", raw, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"tbl/logparse"
 	"tbl/timingstats"
@@ -423,6 +424,15 @@ func device(d *logparse.Device, opt Options) Device {
 	if d.Runs > 1 && d.Kept > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("%d runs seen, run %d is judged: --run N or --run all for others", d.Runs, d.Kept))
 	}
+	if d.Runs > 1 && d.Kept > 0 {
+		out.Verdict.Line += fmt.Sprintf("; run %d of %d", d.Kept, d.Runs)
+		if at := overlap(d.LastRuns); at > 0 && opt.Read.Run == logparse.RunLast {
+			out.Verdict = verdict.Verdict{Name: verdict.Locality, State: verdict.Incomplete, Line: fmt.Sprintf(
+				"INCOMPLETE: run %d began before run %d had ended: these are not one log of one device, and which run is the last can't be told", at, at-1)}
+			out.Verdict.Causes = []string{"Give files that cover the same time one by one, or choose with --run."}
+			out.Word = out.Verdict.Word()
+		}
+	}
 	if d.Restarts > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the process restarted %d times: names found before the last restart are void", d.Restarts))
 	}
@@ -453,6 +463,18 @@ func device(d *logparse.Device, opt Options) Device {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("more than %d groups: %d samples are in none of them, though in the cores' figures", maxGroups, s.ungrouped))
 	}
 	return out
+}
+
+// overlap is the number of the first run that began clearly before the one
+// before it had ended; 0: none. Within a log that can't be.
+func overlap(runs []logparse.RunInfo) int {
+	const slack = 2 * time.Second // stamps are whole seconds, and cores log apart
+	for i := 1; i < len(runs); i++ {
+		if a, b := runs[i-1].Last, runs[i].First; !a.IsZero() && !b.IsZero() && b.Add(slack).Before(a) {
+			return runs[i].Number
+		}
+	}
+	return 0
 }
 
 func buildProbes(r *Report, res *logparse.Result, opt Options) {

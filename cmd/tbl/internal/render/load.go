@@ -2,11 +2,13 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"tbl/loader"
 	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 // Load is the document of a load.
@@ -26,8 +28,11 @@ func Load(r *loader.LoadResult) *Document {
 		d.Linef("partial run: %s", r.Stop)
 	}
 	if r.ServerClosed+r.ClientClosed > 0 {
-		d.Linef("connections: %s for %s requests; closed first by the server %s, by us %s (there is the TIME_WAIT)",
-			Int(r.Connections), Int(r.Sent), Int(r.ServerClosed), Int(r.ClientClosed))
+		opened := ""
+		if r.Connections > 0 {
+			opened = fmt.Sprintf("%s for %s requests; ", Int(r.Connections), Int(r.Sent))
+		}
+		d.Linef("connections: %sclosed first by the server %s, by us %s (there is the TIME_WAIT)", opened, Int(r.ServerClosed), Int(r.ClientClosed))
 	}
 	if r.OpenLoop {
 		d.Linef("open loop: offered %s, sent %s, latest start %s behind its moment",
@@ -40,13 +45,20 @@ func Load(r *loader.LoadResult) *Document {
 	}
 	latencyRow(t, "connect", r.Connect)
 	latencyRow(t, "first byte", r.FirstByte)
-	t = d.Append("cores", "TMM", "writes", "share", "p50", "p95", "p99", "max")
+	of := ""
+	if r.OpenLoop {
+		of = "response_"
+	}
+	t = d.Append("cores", "TMM", "writes", "share", of+"p50", of+"p95", of+"p99", of+"max")
 	for _, c := range r.Cores {
 		l := c.Response
 		t.Row(c.Core.String(), c.Writes, Percent(c.Share), time.Duration(l.P50NS), time.Duration(l.P95NS), p99(l), time.Duration(l.MaxNS))
 	}
-	if len(t.Rows) > 0 {
-		t.footnote(d, r.Cores)
+	for _, c := range r.Cores {
+		if c.Response.P99IsMax && c.Response.N > 0 {
+			d.Linef(tooFew)
+			break
+		}
 	}
 	runs(d, r.Runs)
 	d.distribution("response", r.ResponseHist)
@@ -56,20 +68,15 @@ func Load(r *loader.LoadResult) *Document {
 	for _, c := range r.Cores {
 		d.distribution("tmm_"+c.Core.String(), c.ResponseHist)
 	}
+	d.Verdicts = append(slices.Clone(r.Verdicts), verdict.Verdict{Name: verdict.Locality, Line: "not judged: a load does not time single writes; `tbl validate` does, or `tbl stats` on the dataplane's log"})
 	steering(d, r.Steering)
 	accounting(d, &r.Accounting)
 	warnings(d, r.Warnings)
 	return d
 }
 
-func (t *Table) footnote(d *Document, cores []loader.LoadCore) {
-	for _, c := range cores {
-		if c.Response.P99IsMax && c.Response.N > 0 {
-			d.Linef("* fewer than 100 samples: no p99, the maximum stands for it")
-			return
-		}
-	}
-}
+// tooFew explains the mark behind a percentile.
+const tooFew = "* too few samples: no such percentile, the maximum stands for it"
 
 // Bulk is the document of a bulk-post.
 func Bulk(r *loader.BulkResult) *Document {
@@ -80,12 +87,18 @@ func Bulk(r *loader.BulkResult) *Document {
 	}
 	d.Linef("posts=%s written=%s rate=%s coverage=%s missing=[%s] errors=%s",
 		posts, Int(r.Written), Rate(r.WritesPerS), coverage(r.KnownCores, len(r.Missing), len(r.Cores)), coreList(r.Missing), Int(r.Failed))
-	t := d.Append("cores", "TMM", "posts", "writes", "share", "min_clicks/write", "avg_clicks/write", "max_clicks/write", "p50", "p99")
+	t := d.Append("cores", "TMM", "posts", "writes", "share", "min_clicks/write", "avg_clicks/write", "max_clicks/write", "post_p50", "post_p99")
 	for _, c := range r.Cores {
 		t.Row(c.Core.String(), c.Posts, c.Writes, Percent(c.Share), Fixed1(c.MinClicks), Fixed1(c.AvgClicks), Fixed1(c.MaxClicks),
 			time.Duration(c.Response.P50NS), p99(c.Response))
 		if c.Posts > 0 {
 			d.Ranges = append(d.Ranges, Range{"tmm " + c.Core.String(), c.MinClicks, c.AvgClicks, c.MaxClicks})
+		}
+	}
+	for _, c := range r.Cores {
+		if c.Response.P99IsMax && c.Response.N > 0 {
+			d.Linef(tooFew)
+			break
 		}
 	}
 	d.Linef("%s", wall(r.Written, "writes", r.Elapsed(), r.WritesPerS, r.WallPerWriteNS))
@@ -146,11 +159,14 @@ func coreList(cores []timingstats.CoreID) string {
 	return strings.Join(out, " ")
 }
 
-func p99(l loader.Latency) any {
-	if l.P99IsMax {
-		return Marked{time.Duration(l.P99NS), "*"}
+func p99(l loader.Latency) any { return marked(l.P99NS, l.P99IsMax) }
+
+// marked is a percentile, marked where too few samples make it the maximum.
+func marked(ns int64, isMax bool) any {
+	if isMax {
+		return Marked{time.Duration(ns), "*"}
 	}
-	return time.Duration(l.P99NS)
+	return time.Duration(ns)
 }
 
 func latencyRow(t *Table, name string, l loader.Latency) {
@@ -158,7 +174,7 @@ func latencyRow(t *Table, name string, l loader.Latency) {
 		return
 	}
 	t.Row(name, l.N, time.Duration(l.MinNS), time.Duration(l.P50NS), time.Duration(l.AvgNS), time.Duration(l.P90NS),
-		time.Duration(l.P95NS), p99(l), time.Duration(l.P999NS), time.Duration(l.MaxNS))
+		time.Duration(l.P95NS), p99(l), marked(l.P999NS, l.P999IsMax), time.Duration(l.MaxNS))
 }
 
 // runs lists several runs, and draws each one's rate second by second.

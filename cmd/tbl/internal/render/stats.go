@@ -113,7 +113,11 @@ func statsDevice(d *Document, dev logreport.Device, several bool) {
 			d.Linef("TMM %d found %s after %s probes", n.Core, n.Subtable, Int(n.Tries))
 		}
 	}
-	t := d.Append("cores", "TMM", "n", "FAST", "SLOW", "min", "p50", "avg", "p95", "p99", "max", "state")
+	name := "cores"
+	if several {
+		name += ":" + dev.Name
+	}
+	t := d.Append(name, "TMM", "n", "FAST", "SLOW", "min", "p50", "avg", "p95", "p99", "max", "state")
 	star := false
 	for _, c := range dev.Cores {
 		var p99 any = c.P99Clicks

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
@@ -154,7 +155,7 @@ func writeCSV(w io.Writer, d *Document) error {
 		if b.Table == nil {
 			continue
 		}
-		if err := c.Write(append([]string{"table"}, b.Table.Header...)); err != nil {
+		if err := c.Write(append([]string{"table"}, b.Table.units()...)); err != nil {
 			return err
 		}
 		for _, r := range b.Table.Rows {
@@ -175,6 +176,23 @@ func writeCSV(w io.Writer, d *Document) error {
 	}
 	c.Flush()
 	return c.Error()
+}
+
+// units is the header with the unit of columns of times, which programs get in
+// nanoseconds.
+func (t *Table) units() []string {
+	out := slices.Clone(t.Header)
+	for _, r := range t.Rows {
+		for i, c := range r {
+			if m, ok := c.(Marked); ok {
+				c = m.Value
+			}
+			if _, ok := c.(time.Duration); ok && i < len(out) && !strings.HasSuffix(out[i], "_ns") {
+				out[i] += "_ns"
+			}
+		}
+	}
+	return out
 }
 
 func writeMarkdown(w io.Writer, d *Document) error {

@@ -177,7 +177,12 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 			parts = append(parts, fmt.Sprintf("too few samples, or too mixed ones, to judge %s (at least %d a core are needed)", coreList(unknown), need))
 		}
 		r.Line = "INCOMPLETE: " + strings.Join(parts, "; ")
-		r.Causes = []string{"A core that is never heard may be broken: send more requests from more source ports, or log more often."}
+		if len(r.Missing) > 0 {
+			r.Causes = append(r.Causes, "A core that is never heard may be broken: send more requests from more source ports, or log more often.")
+		}
+		if len(unknown) > 0 {
+			r.Causes = append(r.Causes, "Too few writes were timed: write more (--count), or let more of them be logged (--log-sample).")
+		}
 	default:
 		r.State = Pass
 		how := fmt.Sprintf("%s of %s slow", group(slow), plural(n, "sample"))

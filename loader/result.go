@@ -35,6 +35,15 @@ type Accounting struct {
 	ClientClosed int64 `json:"client_closed"`
 }
 
+// ErrorsInput is the account as ERRORS judges it. maxErrors is as in a Config.
+func (a *Accounting) ErrorsInput(maxErrors float64) verdict.ErrorsInput {
+	in := verdict.ErrorsInput{Sent: a.Sent, MaxShare: maxErrors}
+	for _, e := range a.Errors {
+		in.Add(e.Class.String(), e.Count, e.Example)
+	}
+	return in
+}
+
 // Latency is a distribution of times, in nanoseconds.
 type Latency = timingstats.LatencySummary
 

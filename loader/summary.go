@@ -164,20 +164,12 @@ func (c *collector) coverageAndErrors(maxErrors float64) []verdict.Verdict {
 	}
 	expected = append(append(expected, heard...), c.missing()...)
 	coverage := verdict.JudgeCoverage(heard, verdict.CoverageOptions{Expected: expected, Requests: c.ok})
-	in := verdict.ErrorsInput{
-		Sent: c.sent, MaxShare: maxErrors,
-		Classes: map[string]int64{}, First: map[string]string{},
-	}
-	for class, n := range c.errs {
-		if n > 0 {
-			name := target.Class(class).String()
-			in.Classes[name], in.First[name] = n, c.example[class]
-		}
-	}
+	account := c.accounting()
+	errs := verdict.JudgeErrors(account.ErrorsInput(maxErrors))
 	if c.only != nil && len(c.missing()) == 0 { // the others are not to be heard
-		return []verdict.Verdict{verdict.JudgeErrors(in)}
+		return []verdict.Verdict{errs}
 	}
-	return []verdict.Verdict{coverage.Verdict, verdict.JudgeErrors(in)}
+	return []verdict.Verdict{coverage.Verdict, errs}
 }
 
 // judge attaches the verdicts.

@@ -6,18 +6,6 @@ import (
 	"tbl/timingstats/verdict"
 )
 
-// What one write adds to the log odds that its core is the owner, in the
-// model of verdict.Odds: ln(0.95/0.06) when fast, ln(0.05/0.94) when slow.
-// Here they only plan how many requests to send, verdict.Odds decides.
-const (
-	perFast = 2.76
-	perSlow = -2.93
-)
-
-// fastIfOther is that model's share of fast writes on a core that does not own
-// the name.
-const fastIfOther = 0.06
-
 // binomialTail is the chance of at least k successes in n trials of chance p.
 func binomialTail(n, k int, p float64) float64 {
 	below := 0.0
@@ -31,12 +19,12 @@ func binomialTail(n, k int, p float64) float64 {
 
 // weight is the log odds that the core is the owner.
 func (t *tally) weight() float64 {
-	return perFast*float64(t.fast) + perSlow*float64(t.n-t.fast)
+	return verdict.FastWeight*float64(t.fast) + verdict.SlowWeight*float64(t.n-t.fast)
 }
 
 // lacking is how many more fast writes on the owner would decide.
 func lacking(o *verdict.Odds, maxError float64) int {
-	return max(1, int(math.Ceil(math.Log(math.Min(o.ErrorOdds(), 1)/maxError)/perFast)))
+	return max(1, int(math.Ceil(math.Log(math.Min(o.ErrorOdds(), 1)/maxError)/verdict.FastWeight)))
 }
 
 // wanted is how many more writes a name needs, roughly, on n cores of which

@@ -47,23 +47,13 @@ func (p *pool) connectionFailures() int64 {
 	return p.errs[target.ClassRefused].Count + p.errs[target.ClassReset].Count + p.errs[target.ClassTimeout].Count
 }
 
-// errorsVerdict judges the share of failed requests. While a core is
-// unreached, failed connections are the sign of that and judged there.
+// errorsVerdict judges the share of failed requests.
 func (p *pool) errorsVerdict(r *Run, maxErrors float64) verdict.Verdict {
-	in := verdict.ErrorsInput{Sent: p.sent, Classes: make(map[string]int64), First: make(map[string]string), MaxShare: maxErrors}
-	failed := int64(0)
+	in := verdict.ErrorsInput{Sent: p.sent, MaxShare: maxErrors, Unproven: p.ok == 0, Unreached: r.Missing}
 	for _, e := range r.Accounting.Errors {
-		in.Classes[e.Class.String()], in.First[e.Class.String()] = e.Count, e.Example
-		if e.Class != target.ClassCanceled {
-			failed += e.Count
-		}
+		in.Add(e.Class.String(), e.Count, e.Example)
 	}
-	v := verdict.JudgeErrors(in)
-	if v.State == verdict.Fail && len(r.Missing) > 0 && failed == p.connectionFailures() {
-		v.State = verdict.NotJudged
-		v.Line = "not judged: coverage comes first; " + strings.TrimPrefix(v.Line, "ERRORS: ")
-	}
-	return v
+	return verdict.JudgeErrors(in)
 }
 
 // uniformity judges the connections' spread over the cores.

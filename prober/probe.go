@@ -477,7 +477,7 @@ func (r *probing) likeliest(s *nameState) (best int, weight float64) {
 func (r *probing) suspect(s *nameState) int {
 	const chance = 0.01
 	for k := range s.cores {
-		if t := s.cores[k]; t.fast > 0 && binomialTail(int(t.n), int(t.fast), fastIfOther) < chance {
+		if t := s.cores[k]; t.fast > 0 && binomialTail(int(t.n), int(t.fast), verdict.FastIfOther) < chance {
 			return k
 		}
 	}

@@ -132,7 +132,7 @@ func (r *run) account() {
 
 // overall judges the whole.
 func (r *run) overall() {
-	v := verdict.Verdict{Name: "PROOF", State: verdict.Pass}
+	v := verdict.Verdict{Name: verdict.Proof, State: verdict.Pass}
 	weakest, notRun := StepResult{}, []string{}
 	for _, s := range r.res.Steps {
 		if s.Skipped {

@@ -54,11 +54,8 @@ func (r *run) steps(ctx context.Context) error {
 			err = r.stillThere(ctx, s.Verdicts)
 		}
 		if err != nil {
-			// Failed requests of a target that is gone are no share of anything.
 			for k := range s.Verdicts {
-				if v := &s.Verdicts[k]; v.Name == verdict.Errors && v.State == verdict.Fail {
-					v.State, v.Line = verdict.Incomplete, "INCOMPLETE: cut short: "+v.Line
-				}
+				s.Verdicts[k] = verdict.CutShort(s.Verdicts[k])
 			}
 			if d := decisive(s.Verdicts); d.State == verdict.Incomplete {
 				s.Line = d.Line
@@ -191,17 +188,10 @@ func (r *run) reset(ctx context.Context) (StepResult, error) {
 	}
 	r.res.Reset, r.cleared = res, true
 	r.res.Warnings = append(r.res.Warnings, res.Warnings...)
-	v := verdict.Verdict{Name: verdict.Leak, Figures: map[string]float64{"deleted": float64(res.TotalDeleted)}}
-	switch {
-	case len(res.Missing) > 0:
-		v.Line = "not judged: " + prober.Cores(res.Missing) + " unreached; coverage comes first"
-	case res.Clean:
-		v.State = verdict.Pass
-		v.Line = fmt.Sprintf("OK: all %d cores cleared, %s entries removed, nothing left", len(res.Resets), prober.Thousands(res.TotalDeleted))
-	default:
-		v.State = verdict.Incomplete
-		v.Line = "INCOMPLETE: not clean, somebody else writes"
-	}
+	v := verdict.JudgeLeak(verdict.LeakInput{
+		Known: true, EntriesBefore: res.TotalDeleted, Deleted: res.TotalDeleted,
+		Cleared: len(res.Resets), Unreached: res.Missing, Refilled: !res.Clean,
+	})
 	s := StepResult{Verdicts: append(res.Verdicts, v)}
 	s.Line = decisive(s.Verdicts).Line
 	if err == nil {
@@ -280,18 +270,12 @@ func (r *run) load(ctx context.Context) (StepResult, error) {
 // coverageFirst are the load's verdicts, but that while a core is unreached
 // failed connections are the sign of that, and judged by COVERAGE.
 func (r *run) coverageFirst(res *loader.LoadResult) []verdict.Verdict {
-	vs := append([]verdict.Verdict(nil), res.Verdicts...)
-	var noConnection int64
-	for _, e := range res.Errors {
-		switch e.Class {
-		case target.ClassRefused, target.ClassReset, target.ClassTimeout, target.ClassCanceled:
-			noConnection += e.Count
-		}
-	}
+	vs := slices.Clone(res.Verdicts)
 	for i := range vs {
-		if vs[i].Name == verdict.Errors && vs[i].State == verdict.Fail && len(res.Missing) > 0 && noConnection == res.Failed {
-			vs[i].State = verdict.NotJudged
-			vs[i].Line = "not judged: coverage comes first; " + strings.TrimPrefix(vs[i].Line, "ERRORS: ")
+		if vs[i].Name == verdict.Errors {
+			in := res.Accounting.ErrorsInput(r.cfg.MaxErrors)
+			in.Unreached = res.Missing
+			vs[i] = verdict.JudgeErrors(in)
 		}
 	}
 	return vs

@@ -206,9 +206,9 @@ func (r *Result) judge() {
 	for _, e := range r.SplitExamples[:min(3, len(r.SplitExamples))] {
 		d.Examples = append(d.Examples, e.String())
 	}
-	e := verdict.ErrorsInput{Sent: r.Sent, MaxShare: r.maxErrors, Classes: map[string]int64{}, First: map[string]string{}}
+	e := verdict.ErrorsInput{Sent: r.Sent, MaxShare: r.maxErrors}
 	for _, c := range r.Errors {
-		e.Classes[c.Class.String()], e.First[c.Class.String()] = c.Count, c.First
+		e.Add(c.Class.String(), c.Count, c.First)
 	}
 	r.Verdicts = []verdict.Verdict{verdict.JudgeErrors(e), verdict.JudgeSticky(d)}
 	if r.Interrupted {

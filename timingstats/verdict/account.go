@@ -17,6 +17,18 @@ const DefaultMaxErrors = 0.01
 // are part of the account, but no failure of the target.
 const classCanceled = "canceled"
 
+// lost says that a failure of this class may be a core that is down.
+func lost(class string) bool { return class == "refused" || class == "reset" || class == "timeout" }
+
+// notReached says that a failure of this class is no answer of the target.
+func notReached(class string) bool {
+	switch class {
+	case "address exhausted", "truncated", "tls", "client", "closed", classCanceled:
+		return true
+	}
+	return lost(class)
+}
+
 // ErrorsInput is the account of a run's requests.
 type ErrorsInput struct {
 	// Sent is every request begun; the rest of Sent after all classes was ok.
@@ -28,10 +40,28 @@ type ErrorsInput struct {
 	MaxShare float64
 	// First is an example of each class, for the text; may be nil.
 	First map[string]string
+	// Unproven: nothing has shown that a dataplane is behind the target. When
+	// nothing succeeds then, whatever answered is no evidence.
+	Unproven bool
+	// Unreached are cores that ought to have been heard. While there are any,
+	// connections that fail are the sign of that, and judged by COVERAGE.
+	Unreached []timingstats.CoreID
+}
+
+// Add counts n failed requests of a class, with an example.
+func (in *ErrorsInput) Add(class string, n int64, example string) {
+	if in.Classes == nil {
+		in.Classes, in.First = map[string]int64{}, map[string]string{}
+	}
+	in.Classes[class] += n
+	if in.First[class] == "" {
+		in.First[class] = example
+	}
 }
 
 // JudgeErrors holds the failed requests against the share allowed. When not one
-// succeeded there is no evidence, and the verdict is INCOMPLETE.
+// succeeded and nothing was answered there is no evidence, and the verdict is
+// INCOMPLETE; a target that answers every request with an error fails.
 func JudgeErrors(in ErrorsInput) Verdict {
 	v := Verdict{Name: Errors}
 	limit := in.MaxShare
@@ -41,7 +71,7 @@ func JudgeErrors(in ErrorsInput) Verdict {
 	case limit < 0:
 		limit = 0
 	}
-	var failed int64
+	var failed, silent, lostOnes int64
 	var parts []string
 	for _, class := range slices.SortedFunc(maps.Keys(in.Classes), func(a, b string) int {
 		if d := in.Classes[b] - in.Classes[a]; d != 0 {
@@ -54,6 +84,12 @@ func JudgeErrors(in ErrorsInput) Verdict {
 			continue
 		}
 		failed += n
+		if notReached(class) {
+			silent += n
+		}
+		if lost(class) {
+			lostOnes += n
+		}
 		parts = append(parts, fmt.Sprintf("%s %s", class, group(n)))
 		if ex := in.First[class]; ex != "" && len(v.Causes) < 3 {
 			v.Causes = append(v.Causes, fmt.Sprintf("First %s: %s.", class, strings.TrimSuffix(ex, ".")))
@@ -71,18 +107,31 @@ func JudgeErrors(in ErrorsInput) Verdict {
 	if failed > 0 {
 		list = " (" + strings.Join(parts, ", ") + ")"
 	}
+	what := fmt.Sprintf("%s of %s failed, %s%s", group(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
 	switch {
-	case ok <= 0:
+	case ok <= 0 && (failed == silent || in.Unproven || share <= limit):
 		v.State, v.Line = Incomplete, fmt.Sprintf("INCOMPLETE: none of %s succeeded%s", plural(in.Sent, "request"), list)
+	case share > limit && len(in.Unreached) > 0 && failed == lostOnes:
+		v.State, v.Line = NotJudged, "not judged: coverage comes first; "+what
 	case share > limit:
-		v.State, v.Line = Fail, fmt.Sprintf("ERRORS: %s of %s failed, %s%s", group(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
+		v.State, v.Line = Fail, "ERRORS: "+what
 	case failed > 0:
-		v.State, v.Line = Pass, fmt.Sprintf("OK: %s of %s failed, %s%s", group(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
+		v.State, v.Line = Pass, "OK: "+what
 	default:
 		v.State, v.Line = Pass, fmt.Sprintf("OK: none of %s failed", plural(in.Sent, "request"))
 	}
 	if v.State == Pass {
 		v.Causes = nil
+	}
+	return v
+}
+
+// CutShort is what becomes of a verdict about a run whose target went away
+// meanwhile: failed requests are no share of anything then, so ERRORS that
+// fail are incomplete. Others stay as they are.
+func CutShort(v Verdict) Verdict {
+	if v.Name == Errors && v.State == Fail {
+		v.State, v.Line = Incomplete, "INCOMPLETE: cut short: "+v.Line
 	}
 	return v
 }
@@ -100,17 +149,31 @@ type LeakInput struct {
 	Deleted int64
 	// Cores names the cores that still hold entries, and how many; may be nil.
 	Cores []CoreLoad
+	// Cleared is the number of cores that the reset reached, for the text; 0:
+	// not known. Unreached are those that it did not: while there are any, what
+	// survived isn't known.
+	Cleared   int
+	Unreached []timingstats.CoreID
+	// Refilled: new entries turned up as often as the reset was repeated.
+	Refilled bool
 }
 
 // JudgeLeak fails when entries survive a reset.
 func JudgeLeak(in LeakInput) Verdict {
-	if !in.Known {
+	switch {
+	case len(in.Unreached) > 0:
+		return notJudged(Leak, "%s unreached; coverage comes first", coreList(in.Unreached))
+	case !in.Known:
 		return notJudged(Leak, "the dataplane doesn't tell how many entries it holds")
 	}
 	v := Verdict{Name: Leak, Figures: map[string]float64{
 		"entries_before": float64(in.EntriesBefore), "entries_after": float64(in.EntriesAfter),
 		"bytes_before": float64(in.BytesBefore), "bytes_after": float64(in.BytesAfter), "deleted": float64(in.Deleted),
 	}}
+	if in.Refilled {
+		v.State, v.Line = Incomplete, "INCOMPLETE: not clean, somebody else writes"
+		return v
+	}
 	if in.EntriesAfter > 0 {
 		v.State = Fail
 		size := ""
@@ -131,6 +194,9 @@ func JudgeLeak(in LeakInput) Verdict {
 		return v
 	}
 	v.State, v.Line = Pass, fmt.Sprintf("OK: nothing survived the reset, which deleted %s", entries(in.Deleted))
+	if in.Cleared > 0 {
+		v.Line = fmt.Sprintf("OK: all %s cleared, %s removed, nothing left", plural(int64(in.Cleared), "core"), entries(in.Deleted))
+	}
 	return v
 }
 

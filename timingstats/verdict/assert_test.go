@@ -15,9 +15,9 @@ func TestAssertions(t *testing.T) {
 			"p99_ns": 12_400_000, "n": 98, "nan": math.NaN(), "max_clicks": 18, "max_ns": 5e6, "skew_share": 0.3,
 		},
 		Cores: map[timingstats.CoreID]map[string]float64{
-			{Core: 0}:          {"p95_clicks": 10, "n": 50, "p50_clicks": 5},
-			{Core: 1}:          {"p95_clicks": 18, "n": 48, "slow_share": 0.004},
-			{Slot: 2, Core: 1}: {"p95_clicks": 12, "n": 1},
+			{Core: 0}:          {"p95_clicks": 10, "n": 50, "p50_clicks": 5, "lost": 7},
+			{Core: 1}:          {"p95_clicks": 18, "n": 48, "slow_share": 0.004, "lost": 7},
+			{Slot: 2, Core: 1}: {"p95_clicks": 12, "n": 1, "lost": 7},
 		},
 	}
 	for _, c := range []struct {
@@ -44,6 +44,11 @@ func TestAssertions(t *testing.T) {
 		{"p95<15", Fail, "TMM 1 18"},
 		{"p95_clicks>11", Fail, "TMM 0 10"},
 		{"p95>9", Pass, "at least 10 on TMM 0"},
+		{"lost==7", Pass, "OK: lost==7 on all 3 cores"},
+		{"lost!=0", Pass, "on all 3 cores (nearest 7 on TMM 0)"},
+		{"p95!=13", Pass, "(nearest 12 on TMM 2/1)"},
+		{"p95!=18", Fail, "TMM 1 18"},
+		{"p95==12", Fail, "it is TMM 0 10, TMM 1 18"},
 		{"cores.1.p95<15", Fail, "TMM 1 18"},
 		{"cores.0.p95<15", Pass, ""},
 		{"cores.2/1.p95<15", Pass, ""},
@@ -76,6 +81,29 @@ func TestAssertions(t *testing.T) {
 		if v := w.Judge(f); (v.State == Warn) != (c.state == Fail) || v.State == Fail {
 			t.Errorf("%s as a warning: %v", c.text, v.State)
 		}
+	}
+}
+
+// The figure of several cores is the worst: the one nearest to breaking the
+// assertion, or the one that breaks it most.
+func TestAssertionWorst(t *testing.T) {
+	f := Figures{Cores: map[timingstats.CoreID]map[string]float64{{Core: 0}: {"n": 10}, {Core: 1}: {"n": 18}, {Core: 2}: {"n": 1}}}
+	for text, want := range map[string]float64{"n<50": 18, "n<=5": 18, "n>0": 1, "n>=5": 1, "n==11": 1, "n==5": 18, "n!=11": 10, "n!=0": 1, "n!=20": 18} {
+		a, err := ParseAssertion(text, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := a.Judge(f); v.Figures["n"] != want {
+			t.Errorf("%s: %v, want %v", text, v.Figures["n"], want)
+		}
+	}
+	same, err := ParseAssertion("n==1", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := same.Judge(Figures{Cores: map[timingstats.CoreID]map[string]float64{{Core: 0}: {"n": 1}, {Core: 1}: {"n": 1}}})
+	if v.Line != "OK: n==1 on all 2 cores" {
+		t.Error(v.Line)
 	}
 }
 

@@ -17,11 +17,16 @@ const (
 )
 
 // The weight of one sample for "this core is the owner", as a log odds ratio:
-// ln((1−pSlowOwner)/pFastOther) and ln(pSlowOwner/(1−pFastOther)).
+// ln((1−pSlowOwner)/pFastOther) and ln(pSlowOwner/(1−pFastOther)). They are for
+// whoever plans how many samples to take; Odds decides.
 const (
-	fastWeight = 2.762117422372486
-	slowWeight = -2.9338568698359033
+	FastWeight = 2.762117422372486
+	SlowWeight = -2.9338568698359033
 )
+
+// FastIfOther is the model's share of fast writes on a core that doesn't own
+// the name.
+const FastIfOther = pFastOther
 
 // DefaultOddsError is the model odds of naming a wrong owner at which a
 // decision is taken.
@@ -153,7 +158,7 @@ func (o *Odds) Missing() []timingstats.CoreID {
 
 // weight is the log odds of c being the owner against being none.
 func (c *OwnershipCore) weight() float64 {
-	return float64(c.Fast)*fastWeight + float64(c.Slow)*slowWeight
+	return float64(c.Fast)*FastWeight + float64(c.Slow)*SlowWeight
 }
 
 // assessment is the posterior boiled down.

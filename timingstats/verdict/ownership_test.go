@@ -23,11 +23,11 @@ func coreRange(n int) []timingstats.CoreID {
 }
 
 func TestOddsWeights(t *testing.T) {
-	if w := math.Log((1 - pSlowOwner) / pFastOther); math.Abs(w-fastWeight) > 1e-12 {
-		t.Errorf("fast %v, want %v", fastWeight, w)
+	if w := math.Log((1 - pSlowOwner) / pFastOther); math.Abs(w-FastWeight) > 1e-12 {
+		t.Errorf("fast %v, want %v", FastWeight, w)
 	}
-	if w := math.Log(pSlowOwner / (1 - pFastOther)); math.Abs(w-slowWeight) > 1e-12 {
-		t.Errorf("slow %v, want %v", slowWeight, w)
+	if w := math.Log(pSlowOwner / (1 - pFastOther)); math.Abs(w-SlowWeight) > 1e-12 {
+		t.Errorf("slow %v, want %v", SlowWeight, w)
 	}
 }
 

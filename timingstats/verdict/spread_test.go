@@ -123,15 +123,28 @@ func TestErrorsVerdict(t *testing.T) {
 		state State
 		line  string
 	}{
-		"none":       {ErrorsInput{Sent: 100}, Pass, "OK: none of 100 requests failed"},
-		"at 1 %":     {ErrorsInput{Sent: 1000, Classes: map[string]int64{"reset": 10}}, Pass, "10 of 1,000 requests failed, 1 % (reset 10)"},
-		"over":       {ErrorsInput{Sent: 1000, Classes: map[string]int64{"reset": 4, "timeout": 7}}, Fail, "ERRORS: 11 of 1,000 requests failed, 1 % (timeout 7, reset 4)"},
-		"none may":   {ErrorsInput{Sent: 1_000_000, Classes: map[string]int64{"http-5xx": 1}, MaxShare: -1}, Fail, "<0.01 %"},
-		"more may":   {ErrorsInput{Sent: 10, Classes: map[string]int64{"reset": 4}, MaxShare: 0.5}, Pass, "40 %"},
-		"refused":    {ErrorsInput{Sent: 10, Classes: map[string]int64{"refused": 10}}, Incomplete, "none of 10 requests succeeded (refused 10)"},
-		"not sent":   {ErrorsInput{}, Incomplete, "no request was sent"},
-		"cut off":    {ErrorsInput{Sent: 100, Classes: map[string]int64{"canceled": 60}}, Pass, "none of 100 requests failed"},
-		"one of one": {ErrorsInput{Sent: 1, Classes: map[string]int64{"timeout": 1}, First: map[string]string{"timeout": "no answer in 5s"}}, Incomplete, "none of 1 request succeeded"},
+		"none":                          {ErrorsInput{Sent: 100}, Pass, "OK: none of 100 requests failed"},
+		"at 1 %":                        {ErrorsInput{Sent: 1000, Classes: map[string]int64{"reset": 10}}, Pass, "10 of 1,000 requests failed, 1 % (reset 10)"},
+		"over":                          {ErrorsInput{Sent: 1000, Classes: map[string]int64{"reset": 4, "timeout": 7}}, Fail, "ERRORS: 11 of 1,000 requests failed, 1 % (timeout 7, reset 4)"},
+		"none may":                      {ErrorsInput{Sent: 1_000_000, Classes: map[string]int64{"http-5xx": 1}, MaxShare: -1}, Fail, "<0.01 %"},
+		"more may":                      {ErrorsInput{Sent: 10, Classes: map[string]int64{"reset": 4}, MaxShare: 0.5}, Pass, "40 %"},
+		"refused":                       {ErrorsInput{Sent: 10, Classes: map[string]int64{"refused": 10}}, Incomplete, "none of 10 requests succeeded (refused 10)"},
+		"not sent":                      {ErrorsInput{}, Incomplete, "no request was sent"},
+		"cut off":                       {ErrorsInput{Sent: 100, Classes: map[string]int64{"canceled": 60}}, Pass, "none of 100 requests failed"},
+		"all 4xx":                       {ErrorsInput{Sent: 10, Classes: map[string]int64{"http-4xx": 10}}, Fail, "ERRORS: 10 of 10 requests failed, 100 % (http-4xx 10)"},
+		"all 5xx":                       {ErrorsInput{Sent: 10, Classes: map[string]int64{"http-5xx": 10}}, Fail, "ERRORS: 10 of 10 requests failed, 100 %"},
+		"malformed":                     {ErrorsInput{Sent: 10, Classes: map[string]int64{"malformed": 10}}, Fail, "ERRORS: 10 of 10"},
+		"some answered":                 {ErrorsInput{Sent: 10, Classes: map[string]int64{"refused": 9, "http-5xx": 1}}, Fail, "ERRORS: 10 of 10"},
+		"all 4xx and cut off":           {ErrorsInput{Sent: 10, Classes: map[string]int64{"http-4xx": 6, "canceled": 4}}, Fail, "ERRORS: 6 of 10"},
+		"all cut off":                   {ErrorsInput{Sent: 10, Classes: map[string]int64{"canceled": 10}}, Incomplete, "none of 10"},
+		"all may fail":                  {ErrorsInput{Sent: 10, Classes: map[string]int64{"http-4xx": 10}, MaxShare: 1}, Incomplete, "none of 10"},
+		"no dataplane":                  {ErrorsInput{Sent: 10, Classes: map[string]int64{"http-4xx": 10}, Unproven: true}, Incomplete, "none of 10"},
+		"none reached":                  {ErrorsInput{Sent: 8, Classes: map[string]int64{"refused": 1, "reset": 1, "timeout": 1, "address exhausted": 1, "truncated": 1, "tls": 1, "client": 1, "closed": 1}}, Incomplete, "none of 8"},
+		"a core down":                   {ErrorsInput{Sent: 100, Classes: map[string]int64{"refused": 20, "timeout": 5}, Unreached: []timingstats.CoreID{{Core: 2}}}, NotJudged, "not judged: coverage comes first; 25 of 100 requests failed, 25 % (refused 20, timeout 5)"},
+		"a core down, and errors":       {ErrorsInput{Sent: 100, Classes: map[string]int64{"refused": 20, "http-5xx": 5}, Unreached: []timingstats.CoreID{{Core: 2}}}, Fail, "ERRORS: 25 of 100"},
+		"a core down, few errors":       {ErrorsInput{Sent: 1000, Classes: map[string]int64{"refused": 2}, Unreached: []timingstats.CoreID{{Core: 2}}}, Pass, "OK: 2 of"},
+		"a core down, nothing answered": {ErrorsInput{Sent: 10, Classes: map[string]int64{"refused": 10}, Unreached: []timingstats.CoreID{{Core: 2}}}, Incomplete, "none of 10"},
+		"one of one":                    {ErrorsInput{Sent: 1, Classes: map[string]int64{"timeout": 1}, First: map[string]string{"timeout": "no answer in 5s"}}, Incomplete, "none of 1 request succeeded"},
 	} {
 		v := JudgeErrors(c.in)
 		if v.State != c.state || !strings.Contains(v.Line, c.line) {
@@ -144,7 +157,39 @@ func TestErrorsVerdict(t *testing.T) {
 	}
 }
 
+func TestErrorsInputAdd(t *testing.T) {
+	in := ErrorsInput{Sent: 10}
+	in.Add("timeout", 1, "")
+	in.Add("timeout", 2, "no answer in 5s")
+	in.Add("timeout", 2, "another")
+	if v := JudgeErrors(in); v.Figures["errors"] != 5 || len(v.Causes) != 1 || v.Causes[0] != "First timeout: no answer in 5s." {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestCutShort(t *testing.T) {
+	v := CutShort(Verdict{Name: Errors, State: Fail, Line: "ERRORS: 5 of 10"})
+	if v.State != Incomplete || v.Line != "INCOMPLETE: cut short: ERRORS: 5 of 10" {
+		t.Errorf("%+v", v)
+	}
+	for _, keep := range []Verdict{{Name: Errors, State: Pass, Line: "OK"}, {Name: Decay, State: Fail, Line: "DECAY"}} {
+		if v := CutShort(keep); v.State != keep.State || v.Line != keep.Line {
+			t.Errorf("%+v became %+v", keep, v)
+		}
+	}
+}
+
 func TestLeak(t *testing.T) {
+	if v := JudgeLeak(LeakInput{Known: true, Deleted: 1200, Cleared: 4}); v.State != Pass || v.Line != "OK: all 4 cores cleared, 1,200 entries removed, nothing left" {
+		t.Errorf("%v %s", v.State, v.Line)
+	}
+	if v := JudgeLeak(LeakInput{Known: true, Refilled: true, Deleted: 12}); v.State != Incomplete || !strings.HasPrefix(v.Line, "INCOMPLETE: not clean") {
+		t.Errorf("%v %s", v.State, v.Line)
+	}
+	if v := JudgeLeak(LeakInput{Known: true, EntriesAfter: 5, Unreached: []timingstats.CoreID{{Core: 2}}}); v.State != NotJudged || !strings.Contains(v.Line, "TMM 2 unreached") {
+		t.Errorf("%v %s", v.State, v.Line)
+	}
+
 	if v := JudgeLeak(LeakInput{}); v.State != NotJudged {
 		t.Errorf("unknown: %v", v.State)
 	}
@@ -208,7 +253,7 @@ func TestTable(t *testing.T) {
 		}
 		seen[i.Name] = true
 	}
-	for _, n := range []Name{Coverage, Errors, Locality, Ownership, Uniformity, Tail, Decay, Drift, Leak, Balance, Sticky, LogBudget, Assert} {
+	for _, n := range []Name{Coverage, Errors, Locality, Ownership, Uniformity, Tail, Decay, Drift, Leak, Balance, Sticky, LogBudget, Assert, Proof} {
 		if !seen[n] {
 			t.Errorf("%s is not in the table", n)
 		}

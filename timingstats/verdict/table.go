@@ -26,6 +26,7 @@ func Table() []Info {
 		{Sticky, true, "no transaction was served by two nodes"},
 		{LogBudget, false, "at most 10 log lines per 1,000 writes"},
 		{Assert, true, "the user's own thresholds hold; an absent figure doesn't"},
+		{Proof, true, "every step of the proof holds: each core writes into storage it owns"},
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	Sticky     Name = "STICKY"
 	LogBudget  Name = "LOG BUDGET"
 	Assert     Name = "ASSERT"
+	Proof      Name = "PROOF" // of all steps of the proof together
 )
 
 // State is a verdict's outcome. The zero value is NotJudged.

@@ -40,7 +40,7 @@ func TestInterrupted(t *testing.T) {
 	if err := json.Unmarshal(stderr.Bytes(), &r); err != nil {
 		t.Fatalf("%v in %q", err, stderr.String())
 	}
-	if !r.Partial || r.Sent == 0 || r.Sent != r.OK+r.Failed || !strings.HasPrefix(r.Overall.Line, "INCOMPLETE: interrupted") {
+	if !r.Partial || r.Sent == 0 || r.Sent != r.OK+r.Failed || !strings.HasPrefix(r.Overall.Line, "INCOMPLETE: ") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"tbl/target/cluster"
 	"tbl/target/refplane"
 	"tbl/target/remote"
+	"tbl/timingstats/verdict"
 )
 
 // clusterFlags are the flags of commands that balance over several nodes.
@@ -297,6 +298,11 @@ func (r *clusterRun) report(d *render.Document) {
 			node.Share, node.AvgNS = float64(ok)/float64(all), n.sum.Load()/ok
 		}
 		nodes = append(nodes, node)
+		if ok == 0 && node.Failed > 0 {
+			// The others took over, so that no request failed; the node did.
+			d.Verdicts = append(d.Verdicts, verdict.Verdict{Name: verdict.Coverage, State: verdict.Incomplete,
+				Line: fmt.Sprintf("INCOMPLETE: node %d, %s, answered none of %d attempts", n.number, n.Name(), node.Failed)})
+		}
 		if n.chassis.Load() > 0 {
 			d.Linef("warning: node %d says which blade answered: its blades are counted as one", n.number)
 		}

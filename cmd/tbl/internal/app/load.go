@@ -12,6 +12,7 @@ import (
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/loader"
+	"tbl/timingstats/verdict"
 )
 
 func (a *app) loadCommand() *cli.Command {
@@ -37,14 +38,30 @@ func (a *app) loadCommand() *cli.Command {
 			intFlag("", "retries", 0, "tries again for requests that surely did not arrive"),
 			boolFlag("", "steer", "pick source ports that reach every core evenly"),
 			intFlag("", "only-core", -1, "pick source ports that reach core `K` only"),
+			maxImbalanceFlag(),
 			boolFlag("", "destroy", "with --runs: delete entries that are already there"),
 		)),
 		Action: a.load,
 	}
 }
 
+func maxImbalanceFlag() cli.Flag {
+	return floatFlag("", "max-imbalance", verdict.DefaultMaxImbalance, "how many times the mean of entries or bytes a core may hold")
+}
+
+// checkMaxImbalance refuses what the loader would take for its default.
+func checkMaxImbalance(c *cli.Context) error {
+	if x := c.Float64("max-imbalance"); !(x >= 1) {
+		return usagef("--max-imbalance %v: want 1 or more", x)
+	}
+	return nil
+}
+
 func (a *app) load(c *cli.Context) error {
 	if err := loadOverNodes(c); err != nil {
+		return err
+	}
+	if err := checkMaxImbalance(c); err != nil {
 		return err
 	}
 	if n := given(c, "count", "file"); len(n) > 1 {
@@ -75,7 +92,7 @@ func (a *app) load(c *cli.Context) error {
 		MinWritesPerCore: int64(c.Int("min-writes-per-tmm")), MaxConnections: int64(c.Int("max-connections")),
 		Warmup: c.Duration("warmup"), Workers: c.Int("workers"), Rate: c.Float64("rate"), Ramp: c.Duration("ramp"), Stages: stages,
 		Keys: keys, KeyPrefix: c.String("key-prefix"), ValueSize: c.Int("value-size"), Seed: c.Uint64("seed"),
-		Retries: c.Int("retries"), MaxErrors: maxErrors(c), Steer: c.Bool("steer"),
+		Retries: c.Int("retries"), MaxErrors: maxErrors(c), MaxImbalance: c.Float64("max-imbalance"), Steer: c.Bool("steer"),
 		Runs: c.Int("runs"), Pause: c.Duration("pause"),
 	}
 	if c.IsSet("only-core") {
@@ -113,6 +130,7 @@ func (a *app) load(c *cli.Context) error {
 			return nil, err
 		}
 		r.Warnings = append(r.Warnings, ports...)
+		r.Verdicts = append(r.Verdicts, p.logBudget(r.OK)...)
 		return render.Load(r), err
 	})
 }
@@ -241,6 +259,7 @@ func (a *app) bulkPostCommand() *cli.Command {
 			intFlag("", "retries", 0, "tries again for batches that surely did not arrive"),
 			boolFlag("", "reuse-bodies", "send the same bodies again and again, to measure the wire"),
 			intFlag("", "threshold", 100, "clicks per write from which a batch is remote"),
+			maxImbalanceFlag(),
 			boolFlag("", "destroy", "with --runs: delete entries that are already there"),
 		)),
 		Action: a.bulkPost,
@@ -249,6 +268,9 @@ func (a *app) bulkPostCommand() *cli.Command {
 
 func (a *app) bulkPost(c *cli.Context) error {
 	if err := loadOverNodes(c); err != nil {
+		return err
+	}
+	if err := checkMaxImbalance(c); err != nil {
 		return err
 	}
 	if err := atLeast(c, 1, "num-posts", "uuids-per-post", "workers", "runs", "threshold"); err != nil {
@@ -260,7 +282,7 @@ func (a *app) bulkPost(c *cli.Context) error {
 	cfg := loader.BulkConfig{
 		BatchBytes: c.Int("batch-bytes"), Workers: c.Int("workers"), Runs: c.Int("runs"), Pause: c.Duration("pause"),
 		ReuseBodies: c.Bool("reuse-bodies"), Timeout: c.Duration("timeout"), Seed: c.Uint64("seed"), Retries: c.Int("retries"),
-		MaxErrors: maxErrors(c), Threshold: int64(c.Int("threshold")),
+		MaxErrors: maxErrors(c), MaxImbalance: c.Float64("max-imbalance"), Threshold: int64(c.Int("threshold")),
 	}
 	if !c.IsSet("file") || c.IsSet("num-posts") {
 		cfg.NumPosts = c.Int("num-posts")
@@ -297,6 +319,7 @@ func (a *app) bulkPost(c *cli.Context) error {
 		if r == nil {
 			return nil, err
 		}
+		r.Verdicts = append(r.Verdicts, p.logBudget(r.Written)...)
 		return render.Bulk(r), err
 	})
 }

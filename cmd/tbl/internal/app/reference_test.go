@@ -23,7 +23,7 @@ func TestReference(t *testing.T) {
 	}
 	text := string(raw)
 	for _, part := range []struct{ name, want string }{
-		{"reference", reference()}, {"verdicts", verdicts()}, {"faults", faults()}, {"lint", lintTable()},
+		{"reference", reference()}, {"verdicts", verdicts()}, {"faults", faults()}, {"accuracy", accuracy(t)}, {"lint", lintTable()},
 	} {
 		begin, end := "<!-- "+part.name+": begin -->\n", "<!-- "+part.name+": end -->"
 		before, rest, ok1 := strings.Cut(text, begin)
@@ -42,6 +42,20 @@ func TestReference(t *testing.T) {
 	if err := os.WriteFile(usageFile, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// accuracy is the first table of what was measured.
+func accuracy(t *testing.T) string {
+	raw, err := os.ReadFile("../../../../timingstats/verdict/testdata/accuracy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(raw), "\n| ")
+	table, _, ok2 := strings.Cut(rest, "\n\n")
+	if !ok || !ok2 {
+		t.Fatal("accuracy.md holds no table")
+	}
+	return "| " + table + "\n"
 }
 
 func verdicts() string {

@@ -21,6 +21,7 @@ import (
 	"tbl/target"
 	"tbl/target/refplane"
 	"tbl/target/remote"
+	"tbl/timingstats/verdict"
 )
 
 // targetOptions are the checked target flags.
@@ -309,6 +310,19 @@ func (p *plane) warnings() []string {
 		return nil
 	}
 	return p.embedded.Warnings()
+}
+
+// logBudget judges what an embedded dataplane logged for so many writes;
+// nothing where it logged nothing.
+func (p *plane) logBudget(writes int64) []verdict.Verdict {
+	if p.embedded == nil {
+		return nil
+	}
+	written, dropped := p.embedded.LogLines()
+	if written+dropped == 0 {
+		return nil
+	}
+	return []verdict.Verdict{verdict.JudgeLogBudget(written+dropped, writes)}
 }
 
 // refuseEntries protects a remote target that holds entries from a command

@@ -5,6 +5,7 @@
 package irule
 
 import (
+	"cmp"
 	_ "embed" // the two rules
 	"fmt"
 	"net/netip"
@@ -158,19 +159,12 @@ func render(source string, o Options) string {
 	}
 	return strings.NewReplacer(
 		"@SAMPLE@", strconv.Itoa(o.Sample),
-		"@THRESHOLD@", strconv.Itoa(or(o.Threshold, DefaultThreshold)),
+		"@THRESHOLD@", strconv.Itoa(cmp.Or(o.Threshold, DefaultThreshold)),
 		"@MAX_TRIES@", strconv.Itoa(o.MaxTries),
-		"@CANDIDATES@", strconv.Itoa(or(o.Candidates, DefaultCandidates)),
-		"@MAX_BODY@", strconv.Itoa(or(o.MaxBody, DefaultMaxBody)),
-		"@BODY_TIMEOUT_MS@", strconv.Itoa(or(o.BodyTimeoutMS, DefaultBodyTimeoutMS)),
+		"@CANDIDATES@", strconv.Itoa(cmp.Or(o.Candidates, DefaultCandidates)),
+		"@MAX_BODY@", strconv.Itoa(cmp.Or(o.MaxBody, DefaultMaxBody)),
+		"@BODY_TIMEOUT_MS@", strconv.Itoa(cmp.Or(o.BodyTimeoutMS, DefaultBodyTimeoutMS)),
 		"@SECRET@", o.Secret,
 		"@ALLOW@", strings.Join(ranges, " "),
 	).Replace(source)
-}
-
-func or(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }

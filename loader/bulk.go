@@ -2,6 +2,7 @@ package loader
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,11 +51,11 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 	}
 	b := &bulk{
 		cfg: &cfg, tgt: tgt, clock: tgt.Clock(),
-		workers: orDefault(cfg.Workers, DefaultBulkWorkers),
-		posts:   int64(cfg.NumPosts), keys: cfg.UUIDsPerPost, bytes: orDefault(cfg.BatchBytes, MaxBody),
+		workers: cmp.Or(cfg.Workers, DefaultBulkWorkers),
+		posts:   int64(cfg.NumPosts), keys: cfg.UUIDsPerPost, bytes: cmp.Or(cfg.BatchBytes, MaxBody),
 	}
 	if cfg.Source == nil {
-		b.posts = orDefault(b.posts, DefaultNumPosts)
+		b.posts = cmp.Or(b.posts, DefaultNumPosts)
 		b.workers = int(min(int64(b.workers), b.posts))
 	}
 	if b.keys == 0 && cfg.BatchBytes == 0 {
@@ -69,7 +70,7 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 	b.seed, b.repeat = effectiveSeed(cfg.Seed, b.clock)
 	known, err := preflight(ctx, tgt)
 	b.col = newCollector(cfg.Progress, tgt, known)
-	b.col.threshold = orDefault(cfg.Threshold, timingstats.DefaultThreshold)
+	b.col.threshold = cmp.Or(cfg.Threshold, timingstats.DefaultThreshold)
 	if cfg.Progress != nil && cfg.Source == nil {
 		cfg.Progress.Total.Store(b.posts * int64(b.keys) * int64(max(1, cfg.Runs)))
 	}
@@ -80,7 +81,7 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 		}
 		return b.result(), err
 	}
-	k := keeper{tgt: tgt, known: known, workers: b.workers}
+	k := keeper{tgt: tgt, known: known, workers: b.workers, most: cfg.MaxImbalance}
 	for run := range max(1, cfg.Runs) {
 		var deleted int64
 		if deleted, err = k.before(ctx, run, cfg.Runs, cfg.Pause); err != nil {

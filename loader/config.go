@@ -3,6 +3,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"tbl/loader/pace"
@@ -115,6 +116,9 @@ type LoadConfig struct {
 	// MaxErrors is the share of failed requests above which the run fails.
 	// 0: 0.01. Negative: none may fail.
 	MaxErrors float64
+	// MaxImbalance is how many times the mean a core may hold, 1 or more,
+	// before BALANCE warns. 0: 1.25.
+	MaxImbalance float64
 
 	// Steer picks source ports so that every core gets an even share. OnlyCore
 	// picks those that reach one core; it implies Steer.
@@ -182,6 +186,8 @@ func (c *LoadConfig) Validate() error {
 		return bad("retries %d: want 0 or more", c.Retries)
 	case c.MaxErrors != c.MaxErrors || c.MaxErrors > 1:
 		return bad("maximum share of errors %v: want up to 1", c.MaxErrors)
+	case c.MaxImbalance != 0 && !(c.MaxImbalance >= 1 && !math.IsInf(c.MaxImbalance, 0)):
+		return bad("maximum imbalance %v: want 1 or more", c.MaxImbalance)
 	case c.OnlyCore != nil && *c.OnlyCore < 0:
 		return bad("core %d: want 0 or more", *c.OnlyCore)
 	case c.Runs < 0:
@@ -218,7 +224,9 @@ type BulkConfig struct {
 	// BatchBytes bounds a body by its size. 0: by the count, and never above
 	// MaxBody.
 	BatchBytes int
-	// Workers is how many bodies are on their way at most. 0: 16.
+	// Workers is how many bodies are on their way at most. 0: 16. In real time
+	// each has a goroutine beside it that makes its bodies ahead of the send, two
+	// in turn; all have ended when Bulk returns.
 	Workers int
 	// Runs repeats all posts, with a reset of every core before each time. 0:
 	// 1, without a reset.
@@ -241,6 +249,8 @@ type BulkConfig struct {
 	// MaxErrors is the share of failed posts above which the run fails. 0: 0.01.
 	// Negative: none may fail.
 	MaxErrors float64
+	// MaxImbalance is as in LoadConfig.
+	MaxImbalance float64
 	// Threshold is the clicks per write from which a batch counts as remote.
 	// 0: the verdicts' default of 100.
 	Threshold int64
@@ -279,17 +289,12 @@ func (c *BulkConfig) Validate() error {
 		return bad("retries %d: want 0 or more", c.Retries)
 	case c.MaxErrors != c.MaxErrors || c.MaxErrors > 1:
 		return bad("maximum share of errors %v: want up to 1", c.MaxErrors)
+	case c.MaxImbalance != 0 && !(c.MaxImbalance >= 1 && !math.IsInf(c.MaxImbalance, 0)):
+		return bad("maximum imbalance %v: want 1 or more", c.MaxImbalance)
 	case c.Threshold < 0:
 		return bad("threshold %d: want 1 or more clicks", c.Threshold)
 	}
 	return nil
-}
-
-func orDefault[T int | int64 | float64 | time.Duration](v, d T) T {
-	if v == 0 {
-		return d
-	}
-	return v
 }
 
 // unreached tells the classes that mean that no server was reached.

@@ -53,6 +53,7 @@ type keeper struct {
 	tgt     target.Target
 	known   int // cores
 	workers int
+	most    float64  // MaxImbalance
 	start   holdings // before the first run: nothing that a reset could reach
 	leak    verdict.Verdict
 }
@@ -99,7 +100,7 @@ func (k *keeper) verdicts(ctx context.Context, missing []timingstats.CoreID) []v
 		out = append(out, k.leak)
 	}
 	if h := ask(ctx, k.tgt); h.known {
-		out = append(out, verdict.JudgeBalance(h.minus(k.start).cores, 0, missing).Verdict)
+		out = append(out, verdict.JudgeBalance(h.minus(k.start).cores, k.most, missing).Verdict)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,19 +54,19 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 	}
 	l := &load{
 		cfg: &cfg, tgt: tgt, clock: tgt.Clock(), value: cfg.Value,
-		workers: orDefault(cfg.Workers, DefaultWorkers), limit: cfg.Count, sched: pace.New(cfg.Rate, cfg.Ramp, cfg.Stages),
+		workers: cmp.Or(cfg.Workers, DefaultWorkers), limit: cfg.Count, sched: pace.New(cfg.Rate, cfg.Ramp, cfg.Stages),
 	}
 	l.seed, l.repeat = effectiveSeed(cfg.Seed, l.clock)
 	if l.value == nil {
-		l.value = bytes.Repeat([]byte{'1'}, orDefault(cfg.ValueSize, DefaultValueSize))
+		l.value = bytes.Repeat([]byte{'1'}, cmp.Or(cfg.ValueSize, DefaultValueSize))
 	}
 	known, err := preflight(ctx, tgt)
 	l.col = newCollector(cfg.Progress, tgt, known)
 	l.col.openLoop, l.col.warmup = cfg.openLoop(), cfg.Warmup
 	if cfg.ModeOf() == "coverage" {
 		l.coverage = true
-		l.limit = orDefault(cfg.MaxConnections, DefaultMaxConnections)
-		l.col.minWrites = orDefault(cfg.MinWritesPerCore, DefaultMinWritesPerCore)
+		l.limit = cmp.Or(cfg.MaxConnections, DefaultMaxConnections)
+		l.col.minWrites = cmp.Or(cfg.MinWritesPerCore, DefaultMinWritesPerCore)
 	}
 	if cfg.Progress != nil {
 		cfg.Progress.Total.Store(l.requested() * int64(max(1, cfg.Runs)))
@@ -83,7 +84,7 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		}
 		return l.result(), err
 	}
-	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers}
+	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers, most: cfg.MaxImbalance}
 	for run := range max(1, cfg.Runs) {
 		var deleted int64
 		if deleted, err = l.keeper.before(ctx, run, cfg.Runs, cfg.Pause); err != nil {
@@ -114,7 +115,7 @@ func (l *load) generator() *source.Generator {
 	if prefix == "" {
 		prefix = DefaultKeyPrefix
 	}
-	return source.NewGenerator(l.cfg.Keys, prefix, orDefault(l.cfg.KeySpace, DefaultKeySpace), l.seed, l.repeat)
+	return source.NewGenerator(l.cfg.Keys, prefix, cmp.Or(l.cfg.KeySpace, DefaultKeySpace), l.seed, l.repeat)
 }
 
 // effectiveSeed is the seed to use, and whether what comes of it is to be

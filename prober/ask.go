@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,8 +62,8 @@ func Info(ctx context.Context, tgt target.Target, cfg AskConfig) (*InfoResult, e
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
-	p.until(ctx, or(cfg.Requests, 30), cfg.Limit, 1e-6, askInfo, takeNothing, nil, nil)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 8), cfg.Progress)
+	p.until(ctx, cmp.Or(cfg.Requests, 30), cfg.Limit, 1e-6, askInfo, takeNothing, nil, nil)
 	res := &InfoResult{Run: p.result(cfg.MaxErrors), Hits: p.coreHits()}
 	res.Verdicts = append(res.Verdicts, p.uniformity())
 	return res, p.err()
@@ -107,9 +108,9 @@ func Whoami(ctx context.Context, tgt target.Target, cfg AskConfig) (*WhoamiResul
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 8), cfg.Progress)
 	cores := make(map[timingstats.CoreID]*WhoamiCore)
-	p.until(ctx, or(cfg.Requests, 30), cfg.Limit, 1e-6, askWhoami,
+	p.until(ctx, cmp.Or(cfg.Requests, 30), cfg.Limit, 1e-6, askWhoami,
 		func(j *job, ans *target.Answer) {
 			j.text, j.node = slices.Clone(ans.Subtable), string(ans.Node)
 			j.n, j.m = ans.Entries, ans.Writes
@@ -178,7 +179,7 @@ func Dump(ctx context.Context, tgt target.Target, cfg AskConfig) (*DumpResult, e
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 8), cfg.Progress)
 	cores := make(map[timingstats.CoreID]*CoreDump)
 	first := cfg.Requests
 	if p.count(ctx) && first == 0 {
@@ -216,12 +217,4 @@ func Dump(ctx context.Context, tgt target.Target, cfg AskConfig) (*DumpResult, e
 	slices.SortFunc(res.Dumps, func(a, b CoreDump) int { return a.Core.Compare(b.Core) })
 	slices.Sort(res.Warnings)
 	return res, p.err()
-}
-
-func or[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

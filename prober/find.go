@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -61,12 +62,12 @@ func FindNames(ctx context.Context, tgt target.Target, cfg FindConfig) (*FindRes
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 32), cfg.Progress)
 	f := &finding{
 		probing: newProbing(p, ProbeConfig{
 			MaxError: cfg.MaxError, Threshold: cfg.Threshold, Steer: cfg.Steer, KeepEntries: cfg.KeepEntries, MaxErrors: cfg.MaxErrors,
 		}),
-		pattern: or(cfg.Pattern, "sess_{rand}"), each: or(cfg.Each, 1), limit: int64(cfg.Requests),
+		pattern: cmp.Or(cfg.Pattern, "sess_{rand}"), each: cmp.Or(cfg.Each, 1), limit: int64(cfg.Requests),
 		rng: rand.New(rand.NewPCG(cfg.Seed, 0x66696e64)), found: make(map[timingstats.CoreID][]string),
 	}
 	if p.count(ctx) {
@@ -79,7 +80,7 @@ func FindNames(ctx context.Context, tgt target.Target, cfg FindConfig) (*FindRes
 }
 
 func (c *FindConfig) validate() error {
-	pattern := or(c.Pattern, "sess_{rand}")
+	pattern := cmp.Or(c.Pattern, "sess_{rand}")
 	switch {
 	case !strings.Contains(pattern, "{rand}") && !strings.Contains(pattern, "{n}"):
 		return configError("pattern %q: want {rand} or {n} in it", pattern)

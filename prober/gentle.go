@@ -8,6 +8,7 @@ import (
 
 	"tbl/target"
 	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 const (
@@ -47,7 +48,7 @@ func (r *probing) remove(ctx context.Context, list []placed) {
 		return
 	}
 	if len(list) > removeAtMost {
-		r.warnings = append(r.warnings, fmt.Sprintf("%s entries of the probe are left to expire in 60 s", Thousands(len(list))))
+		r.warnings = append(r.warnings, fmt.Sprintf("%s entries of the probe are left to expire in 60 s", verdict.Thousands(len(list))))
 		return
 	}
 	jobs := make([]job, len(list))
@@ -116,7 +117,7 @@ func (r *probing) enumerates(ctx context.Context) {
 			plain /= time.Duration(q.ok)
 		}
 		if mean := s.took / time.Duration(n); mean > 5*plain && mean > time.Millisecond {
-			slow = append(slow, fmt.Sprintf("%q (%s entries, %v)", r.cfg.Names[i], Thousands(s.entries), mean.Round(10*time.Microsecond)))
+			slow = append(slow, fmt.Sprintf("%q (%s entries, %v)", r.cfg.Names[i], verdict.Thousands(s.entries), mean.Round(10*time.Microsecond)))
 		}
 	}
 	if 2*len(slow) <= large {

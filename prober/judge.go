@@ -37,7 +37,7 @@ func (p *pool) coverage(r *Run) verdict.Verdict {
 		v.Line += fmt.Sprintf("; a core with an equal share is missed with a chance of %.2g", r.MissChance)
 	}
 	if f := p.connectionFailures(); f > 0 && len(r.Missing) > 0 && p.ok > 0 {
-		v.Causes = append([]string{fmt.Sprintf("%s connections failed: they may have been for %s, which would be down.", Thousands(f), Cores(r.Missing))}, v.Causes...)
+		v.Causes = append([]string{fmt.Sprintf("%s connections failed: they may have been for %s, which would be down.", verdict.Thousands(f), Cores(r.Missing))}, v.Causes...)
 	}
 	return v
 }

@@ -133,9 +133,9 @@ func (res *ProbeResult) ownership() verdict.Verdict {
 		n := &res.Names[0]
 		v.Line = fmt.Sprintf("OWNER TMM %s: subtable '%s' (model odds of error %.2g, %d requests)", n.Owner, n.Name, n.Odds, n.Requests)
 	default:
-		v.Line = fmt.Sprintf("OK: %s names, each owned by one core", Thousands(len(res.Names)))
+		v.Line = fmt.Sprintf("OK: %s names, each owned by one core", verdict.Thousands(len(res.Names)))
 		if expected > 0 {
-			v.Line += fmt.Sprintf("; %s as expected", Thousands(expected))
+			v.Line += fmt.Sprintf("; %s as expected", verdict.Thousands(expected))
 		}
 	}
 	return v

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -138,7 +139,7 @@ func Probe(ctx context.Context, tgt target.Target, cfg ProbeConfig) (*ProbeResul
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 32), cfg.Progress)
 	r := newProbing(p, cfg)
 	if p.count(ctx) {
 		r.run(ctx)
@@ -192,9 +193,9 @@ type probing struct {
 }
 
 func newProbing(p *pool, cfg ProbeConfig) *probing {
-	r := &probing{pool: p, cfg: cfg, threshold: or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed",
+	r := &probing{pool: p, cfg: cfg, threshold: cmp.Or(cfg.Threshold, timingstats.DefaultThreshold), rule: "fixed",
 		index: make(map[timingstats.CoreID]int)}
-	r.cfg.MaxError = or(cfg.MaxError, verdict.DefaultOddsError)
+	r.cfg.MaxError = cmp.Or(cfg.MaxError, verdict.DefaultOddsError)
 	if cfg.Steer {
 		r.steering = newSteering()
 	}
@@ -234,7 +235,7 @@ func (r *probing) learn() {
 
 // ceiling is the most that is sent for one name.
 func (r *probing) ceiling() int {
-	return or(r.cfg.Requests, DefaultRequests(len(r.ids)))
+	return cmp.Or(r.cfg.Requests, DefaultRequests(len(r.ids)))
 }
 
 // expected is the number of requests for one name that is likely enough.
@@ -490,7 +491,7 @@ func (r *probing) autoThreshold() (changed bool) {
 	if !r.cfg.AutoThreshold {
 		return false
 	}
-	t := or(r.cfg.Threshold, timingstats.DefaultThreshold)
+	t := cmp.Or(r.cfg.Threshold, timingstats.DefaultThreshold)
 	r.rule = "fixed, for want of two populations"
 	if v := timingstats.FindValley(r.clicks...); v.Found {
 		t, r.rule = v.ThresholdClicks, "auto"

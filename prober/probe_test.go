@@ -339,14 +339,6 @@ func TestProbeSaysThatProbingIsSlow(t *testing.T) {
 	}
 }
 
-func TestThousands(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
-		if got := Thousands(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestProbePlan(t *testing.T) {
 	for cores, want := range map[int]ProbePlan{4: {4, 1, 29, 500}, 16: {16, 1, 150, 500}, 64: {64, 1, 703, DefaultRequests(64)}} {
 		var got ProbePlan

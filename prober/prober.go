@@ -14,7 +14,6 @@ package prober
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -86,13 +85,4 @@ type Run struct {
 	Partial  bool              `json:"partial,omitempty"`
 	Verdicts []verdict.Verdict `json:"verdicts"`
 	Warnings []string          `json:"warnings,omitempty"`
-}
-
-// Thousands writes a count for a text line, its thousands separated.
-func Thousands[T int | int64](n T) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,7 +99,7 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 	if err := checkCommon(cfg.Workers, cfg.MaxErrors); err != nil {
 		return nil, err
 	}
-	p := newPool(tgt, or(cfg.Workers, 32), cfg.Progress)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 32), cfg.Progress)
 	cores := make(map[timingstats.CoreID]*CoreReset)
 	merge := func(j *job) {
 		c := cores[j.core]
@@ -128,7 +129,7 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 	}
 	if p.err() == nil {
 		n := len(p.known())
-		first := or(cfg.Requests, max(200, NeededRequests(n, 1e-4)))
+		first := cmp.Or(cfg.Requests, max(200, NeededRequests(n, 1e-4)))
 		limit := max(first, NeededRequests(n, 1e-6))
 		p.until(ctx, first, limit, 1e-6, askReset, takeDeleted, merge, dirty)
 		// A core that is silent by now is not waited for, one that still has

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -46,12 +47,12 @@ func TimedWrites(ctx context.Context, tgt target.Target, cfg TimedConfig) (*Time
 	if err := checkCommon(cfg.Workers, cfg.MaxErrors); err != nil {
 		return nil, err
 	}
-	per := int64(or(cfg.PerCore, 25))
+	per := int64(cmp.Or(cfg.PerCore, 25))
 	prefix := cfg.KeyPrefix
 	if prefix == "" {
 		prefix = "timedkey_"
 	}
-	p := newPool(tgt, or(cfg.Workers, 8), cfg.Progress)
+	p := newPool(tgt, cmp.Or(cfg.Workers, 8), cfg.Progress)
 	res := &TimedResult{Samples: new(timingstats.Set)}
 	ask := func(j *job, req *target.Request) {
 		req.Op = target.OpBulkLoad
@@ -71,7 +72,7 @@ func TimedWrites(ctx context.Context, tgt target.Target, cfg TimedConfig) (*Time
 			for _, c := range cores {
 				lack = max(lack, per-p.hits[c])
 			}
-			limit := or(cfg.Limit, ownerRequests(len(cores), int(per), 1e-6/float64(len(cores))))
+			limit := cmp.Or(cfg.Limit, ownerRequests(len(cores), int(per), 1e-6/float64(len(cores))))
 			n := min(int(lack)*len(cores), limit-sent)
 			if n <= 0 {
 				break

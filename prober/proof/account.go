@@ -22,7 +22,7 @@ func (r *run) cleanUp(ctx context.Context) {
 		return
 	}
 	if res.TotalDeleted > 0 {
-		r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%s entries in the cores' subtables removed again", prober.Thousands(res.TotalDeleted)))
+		r.res.PutBack = append(r.res.PutBack, fmt.Sprintf("%s entries in the cores' subtables removed again", verdict.Thousands(res.TotalDeleted)))
 	}
 	written := r.written
 	r.written = max(0, written-res.TotalDeleted)
@@ -65,7 +65,7 @@ func (r *run) survived(ctx context.Context, written, deleted int64) verdict.Verd
 	if !ok || !again {
 		return verdict.Verdict{Name: verdict.Leak, State: verdict.Warn, Line: fmt.Sprintf(
 			"LEAK?: %s of %s written entries were not there to be deleted: left under another name, or deleted by somebody else; this dataplane can't tell",
-			prober.Thousands(r.written), prober.Thousands(written))}
+			verdict.Thousands(r.written), verdict.Thousands(written))}
 	}
 	return verdict.Verdict{Name: verdict.Leak, State: verdict.Incomplete,
 		Line: "INCOMPLETE: not clean, somebody else writes or deletes at the same time"}
@@ -103,22 +103,22 @@ func (r *run) renamed(ctx context.Context) []string {
 func (r *run) account() {
 	res := r.res
 	if res.Reset != nil && res.Reset.TotalDeleted > 0 {
-		deleted := fmt.Sprintf("%s entries that were there before, deleted by the reset", prober.Thousands(res.Reset.TotalDeleted))
+		deleted := fmt.Sprintf("%s entries that were there before, deleted by the reset", verdict.Thousands(res.Reset.TotalDeleted))
 		res.Changed = append(res.Changed, deleted)
 		res.Lost = append(res.Lost, deleted)
 	}
 	if res.Load != nil && res.Load.OK > 0 {
-		res.Changed = append(res.Changed, fmt.Sprintf("%s writes by the load, into the cores' subtables", prober.Thousands(res.Load.OK)))
+		res.Changed = append(res.Changed, fmt.Sprintf("%s writes by the load, into the cores' subtables", verdict.Thousands(res.Load.OK)))
 	}
 	if res.Timed != nil && res.Timed.Written > 0 {
-		res.Changed = append(res.Changed, fmt.Sprintf("%s timed writes, into the cores' subtables", prober.Thousands(res.Timed.Written)))
+		res.Changed = append(res.Changed, fmt.Sprintf("%s timed writes, into the cores' subtables", verdict.Thousands(res.Timed.Written)))
 	}
 	if r.written > 0 { // of a run that was cut short, or may not delete
 		deletes := "tbl reset"
 		if r.leaked {
 			deletes += " --all-names"
 		}
-		res.Lost = append(res.Lost, fmt.Sprintf("%s written keys are left: they expire when unused for an hour, and `%s` deletes them", prober.Thousands(r.written), deletes))
+		res.Lost = append(res.Lost, fmt.Sprintf("%s written keys are left: they expire when unused for an hour, and `%s` deletes them", verdict.Thousands(r.written), deletes))
 	}
 	if o := res.Owners; o != nil && o.Accounting.OK > 0 {
 		res.Changed = append(res.Changed, fmt.Sprintf("one small entry per core in each of %d probed subtables", len(o.Names)))

@@ -4,6 +4,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -177,10 +178,10 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 	if r.cfg.Progress == nil {
 		r.cfg.Progress = new(Progress)
 	}
-	r.cfg.Workers = or(cfg.Workers, 64)
-	r.cfg.Threshold = or(cfg.Threshold, timingstats.DefaultThreshold)
-	r.cfg.LogSample = or(cfg.LogSample, 1000)
-	r.cfg.TimedPerCore = or(cfg.TimedPerCore, 25)
+	r.cfg.Workers = cmp.Or(cfg.Workers, 64)
+	r.cfg.Threshold = cmp.Or(cfg.Threshold, timingstats.DefaultThreshold)
+	r.cfg.LogSample = cmp.Or(cfg.LogSample, 1000)
+	r.cfg.TimedPerCore = cmp.Or(cfg.TimedPerCore, 25)
 	start := r.clock.Now()
 	err := r.steps(ctx)
 	if ctx.Err() != nil {
@@ -231,12 +232,4 @@ func (c *Config) validate() error {
 // runs says whether a step is to run.
 func (c *Config) runs(s Step) bool {
 	return (len(c.Only) == 0 || slices.Contains(c.Only, s)) && !slices.Contains(c.Skip, s)
-}
-
-func or[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

@@ -260,7 +260,7 @@ func (r *run) load(ctx context.Context) (StepResult, error) {
 		}
 	}
 	d := decisive(s.Verdicts)
-	s.Line = fmt.Sprintf("OK: %s of %s writes in %.3g s, %s errors", prober.Thousands(res.OK), prober.Thousands(res.Sent), res.Elapsed().Seconds(), prober.Thousands(res.Failed))
+	s.Line = fmt.Sprintf("OK: %s of %s writes in %.3g s, %s errors", verdict.Thousands(res.OK), verdict.Thousands(res.Sent), res.Elapsed().Seconds(), verdict.Thousands(res.Failed))
 	if d.State > verdict.Pass {
 		s.Line = d.Line
 	}
@@ -354,7 +354,7 @@ func (r *run) ratio(rep *verdict.LocalityReport) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("a remote write takes %s clicks, a local one %s (medians): %s times as long",
-		prober.Thousands(int64(remote/nr)), prober.Thousands(int64(local/nl)), prober.Thousands(int64((remote/nr)/(local/nl))))}
+		verdict.Thousands(int64(remote/nr)), verdict.Thousands(int64(local/nl)), verdict.Thousands(int64((remote/nr)/(local/nl))))}
 }
 
 // owners is step 5.
@@ -430,7 +430,7 @@ func ownRatio(names []prober.NameResult) []string {
 	if a <= 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("a write by the owner takes %.1f clicks, by another core %s (medians of the averages): %s times as long", a, prober.Thousands(int64(b)), prober.Thousands(int64(b/a)))}
+	return []string{fmt.Sprintf("a write by the owner takes %.1f clicks, by another core %s (medians of the averages): %s times as long", a, verdict.Thousands(int64(b)), verdict.Thousands(int64(b/a)))}
 }
 
 // ownerLine says who owns a name, and who uses it.

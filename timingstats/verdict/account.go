@@ -90,7 +90,7 @@ func JudgeErrors(in ErrorsInput) Verdict {
 		if lost(class) {
 			lostOnes += n
 		}
-		parts = append(parts, fmt.Sprintf("%s %s", class, group(n)))
+		parts = append(parts, fmt.Sprintf("%s %s", class, Thousands(n)))
 		if ex := in.First[class]; ex != "" && len(v.Causes) < 3 {
 			v.Causes = append(v.Causes, fmt.Sprintf("First %s: %s.", class, strings.TrimSuffix(ex, ".")))
 		}
@@ -107,7 +107,7 @@ func JudgeErrors(in ErrorsInput) Verdict {
 	if failed > 0 {
 		list = " (" + strings.Join(parts, ", ") + ")"
 	}
-	what := fmt.Sprintf("%s of %s failed, %s%s", group(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
+	what := fmt.Sprintf("%s of %s failed, %s%s", Thousands(failed), plural(in.Sent, "request"), percent(share, in.Sent), list)
 	switch {
 	case ok <= 0 && (failed == silent || in.Unproven || share <= limit):
 		v.State, v.Line = Incomplete, fmt.Sprintf("INCOMPLETE: none of %s succeeded%s", plural(in.Sent, "request"), list)
@@ -178,9 +178,9 @@ func JudgeLeak(in LeakInput) Verdict {
 		v.State = Fail
 		size := ""
 		if in.BytesAfter > 0 {
-			size = fmt.Sprintf(", %s bytes", group(in.BytesAfter))
+			size = fmt.Sprintf(", %s bytes", Thousands(in.BytesAfter))
 		}
-		v.Line = fmt.Sprintf("LEAK: %s survived the reset%s, which says it deleted %s", entries(in.EntriesAfter), size, group(in.Deleted))
+		v.Line = fmt.Sprintf("LEAK: %s survived the reset%s, which says it deleted %s", entries(in.EntriesAfter), size, Thousands(in.Deleted))
 		var where []timingstats.CoreID
 		for _, c := range in.Cores {
 			if c.Entries > 0 {
@@ -204,7 +204,7 @@ func entries(n int64) string {
 	if n == 1 {
 		return "1 entry"
 	}
-	return group(n) + " entries"
+	return Thousands(n) + " entries"
 }
 
 // maxLogsPer1000 is the LOG BUDGET.

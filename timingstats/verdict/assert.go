@@ -239,7 +239,7 @@ func (a Assertion) show(x float64) string {
 	case a.inNS:
 		return duration(x)
 	case x == math.Trunc(x) && math.Abs(x) < 1e15:
-		return group(int64(x))
+		return Thousands(int64(x))
 	}
 	return strconv.FormatFloat(x, 'g', 6, 64)
 }

@@ -149,7 +149,7 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 	if disagree > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"%s of %s: the tag given at the source says otherwise than the threshold of %s clicks",
-			plural(disagree, "sample"), group(n), group(cores[0].ThresholdClicks)))
+			plural(disagree, "sample"), Thousands(n), Thousands(cores[0].ThresholdClicks)))
 	}
 
 	switch {
@@ -185,7 +185,7 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 		}
 	default:
 		r.State = Pass
-		how := fmt.Sprintf("%s of %s slow", group(slow), plural(n, "sample"))
+		how := fmt.Sprintf("%s of %s slow", Thousands(slow), plural(n, "sample"))
 		if slow == 0 {
 			how = fmt.Sprintf("%s, none slow", plural(n, "sample"))
 		} else if mixed {
@@ -246,7 +246,7 @@ func describeBad(bad []CoreLocality) string {
 			share = ", " + byRate(c.SlowShare, int64(c.EffectiveN))
 		}
 		parts[i] = fmt.Sprintf("TMM %s %s (%s of %s slow%s, p50 %s, avg %s clicks)",
-			c.Core, c.State, group(c.AtThreshold), group(c.N), share, group(c.P50Clicks), significant(float64(c.AvgClicks)))
+			c.Core, c.State, Thousands(c.AtThreshold), Thousands(c.N), share, Thousands(c.P50Clicks), significant(float64(c.AvgClicks)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -293,7 +293,7 @@ func (o *Odds) Report() OwnershipReport {
 		r.Owner = &c.Core
 		r.State = Pass
 		r.Line = fmt.Sprintf("OWNER TMM %s%s: %s of %s fast, avg %s clicks; model odds of error %s",
-			c.Core, of, group(c.Fast), plural(c.Hits, "write"), significant(float64(c.AvgClicks)), odds(a.err))
+			c.Core, of, Thousands(c.Fast), plural(c.Hits, "write"), significant(float64(c.AvgClicks)), odds(a.err))
 		if w := o.cfg.Want; w != nil && *w != c.Core {
 			r.State = Fail
 			r.Line += fmt.Sprintf("; expected TMM %s", *w)
@@ -309,7 +309,7 @@ func (o *Odds) Report() OwnershipReport {
 		var names []string
 		for i := range r.Cores {
 			if c := &r.Cores[i]; c.weight() > 0 {
-				names = append(names, fmt.Sprintf("TMM %s (%s of %s)", c.Core, group(c.Fast), group(c.Hits)))
+				names = append(names, fmt.Sprintf("TMM %s (%s of %s)", c.Core, Thousands(c.Fast), Thousands(c.Hits)))
 			}
 		}
 		r.Line = fmt.Sprintf("AMBIGUOUS%s: mostly fast on %s", of, strings.Join(names, ", "))

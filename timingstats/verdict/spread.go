@@ -147,7 +147,7 @@ func JudgeUniformityOverPorts(counts []CoreCount, missing []timingstats.CoreID, 
 	r.P = distuv.ChiSquared{K: float64(r.DF)}.Survival(r.ChiSquare)
 	r.Figures = map[string]float64{"chi_square": r.ChiSquare, "df": float64(r.DF), "p": r.P, "max_off_share": math.Abs(worst.Off)}
 	figures := fmt.Sprintf("%s over %d cores, chi-square %s, p %s", plural(total, "request"), n, significant(r.ChiSquare), probability(r.P))
-	far := fmt.Sprintf("TMM %s got %s (%s instead of %s)", worst.Core, group(worst.Count), percent(worst.Share, total), percent(1/float64(n), total))
+	far := fmt.Sprintf("TMM %s got %s (%s instead of %s)", worst.Core, Thousands(worst.Count), percent(worst.Share, total), percent(1/float64(n), total))
 	switch {
 	case r.P >= unevenP:
 		r.State, r.Line = Pass, "even: "+figures
@@ -204,7 +204,7 @@ func JudgeBalance(cores []CoreLoad, maxImbalance float64, missing []timingstats.
 		return r
 	}
 	r.Figures = map[string]float64{"entries_max_over_mean": entries.ratio, "entries": float64(total)}
-	parts := []string{fmt.Sprintf("entries %.2f (TMM %s, %s of %s)", entries.ratio, entries.core, group(entries.most), group(total))}
+	parts := []string{fmt.Sprintf("entries %.2f (TMM %s, %s of %s)", entries.ratio, entries.core, Thousands(entries.most), Thousands(total))}
 	worst := entries
 	if totalBytes > 0 {
 		r.Figures["bytes_max_over_mean"], r.Figures["bytes"] = bytes.ratio, float64(totalBytes)

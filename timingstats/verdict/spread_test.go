@@ -271,8 +271,8 @@ func TestTable(t *testing.T) {
 
 func TestNumbersInText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", 25000: "25,000"} {
-		if got := group(n); got != want {
-			t.Errorf("group(%d) = %s", n, got)
+		if got := Thousands(n); got != want {
+			t.Errorf("Thousands(%d) = %s", n, got)
 		}
 	}
 	for _, c := range []struct {

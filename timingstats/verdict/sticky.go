@@ -43,13 +43,13 @@ func JudgeSticky(d StickyData) Verdict {
 	}
 	var refused string
 	if d.Refused > 0 {
-		refused = fmt.Sprintf("; %s refused", group(d.Refused))
+		refused = fmt.Sprintf("; %s refused", Thousands(d.Refused))
 	}
 	switch {
 	case d.Split > 0:
 		v.State = Fail
 		v.Line = fmt.Sprintf("STICKINESS ISSUE: %s of %s transactions (%s) were served by more than one node%s",
-			group(d.Split), group(d.Judged), percent(float64(d.Split)/float64(d.Judged), d.Judged), refused)
+			Thousands(d.Split), Thousands(d.Judged), percent(float64(d.Split)/float64(d.Judged), d.Judged), refused)
 		if len(d.Examples) > 0 {
 			v.Line += ", e.g. " + strings.Join(d.Examples, ", ")
 		}
@@ -60,7 +60,7 @@ func JudgeSticky(d StickyData) Verdict {
 		}
 	case d.Unnamed > 0:
 		v.State = Incomplete
-		v.Line = fmt.Sprintf("INCOMPLETE: %s answers did not say which node served them%s", group(d.Unnamed), refused)
+		v.Line = fmt.Sprintf("INCOMPLETE: %s answers did not say which node served them%s", Thousands(d.Unnamed), refused)
 		v.Causes = []string{"The nodes do not name themselves, or not where the name was looked for."}
 	case d.Judged == 0:
 		v.State = Incomplete

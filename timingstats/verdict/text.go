@@ -10,9 +10,9 @@ import (
 	"tbl/timingstats"
 )
 
-// group writes an integer with thousands separated.
-func group(n int64) string {
-	s := strconv.FormatInt(n, 10)
+// Thousands writes a whole number with its thousands separated.
+func Thousands[T int | int64](n T) string {
+	s := strconv.FormatInt(int64(n), 10)
 	neg := strings.TrimPrefix(s, "-")
 	var b strings.Builder
 	b.WriteString(s[:len(s)-len(neg)])
@@ -80,7 +80,7 @@ func duration(ns float64) string {
 func significant(f float64) string {
 	switch a := math.Abs(f); {
 	case a >= 100:
-		return group(int64(math.Round(f)))
+		return Thousands(int64(math.Round(f)))
 	case a >= 10:
 		return strconv.FormatFloat(f, 'f', 1, 64)
 	}
@@ -101,7 +101,7 @@ func coreList(ids []timingstats.CoreID) string {
 	}
 	list := "TMMs " + strings.Join(names, ", ")
 	if more := len(ids) - most; more > 0 {
-		list += fmt.Sprintf(" and %s more", group(int64(more)))
+		list += fmt.Sprintf(" and %s more", Thousands(int64(more)))
 	}
 	return list
 }
@@ -111,7 +111,7 @@ func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%s %ss", group(n), noun)
+	return fmt.Sprintf("%s %ss", Thousands(n), noun)
 }
 
 func notJudged(name Name, format string, args ...any) Verdict {

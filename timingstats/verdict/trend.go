@@ -41,7 +41,7 @@ func JudgeTail(cores []TailCore) Verdict {
 		}
 	}
 	if len(judged) < 2 {
-		return notJudged(Tail, "fewer than two cores with %s samples", group(tailMinN))
+		return notJudged(Tail, "fewer than two cores with %s samples", Thousands(tailMinN))
 	}
 	v := Verdict{Name: Tail, State: Pass, Figures: map[string]float64{}}
 	var worst tail
@@ -72,7 +72,7 @@ func JudgeTail(cores []TailCore) Verdict {
 		line += fmt.Sprintf("TMM %s has p99 %s, %s× the others' %s (%s beyond %s)", c.Core, duration(c.p99),
 			significant(c.p99/others), duration(others), plural(beyond, "sample"), duration(tailFactor*others))
 		if c.P50Clicks > 0 {
-			line += fmt.Sprintf(", its writes take %s clicks at p50", group(c.P50Clicks))
+			line += fmt.Sprintf(", its writes take %s clicks at p50", Thousands(c.P50Clicks))
 		}
 	}
 	v.Figures["p99_max_over_others"], v.Figures["p99_max_ns"], v.Figures["p99_others_ns"] = worstRatio, worst.p99, worstOthers
@@ -129,7 +129,7 @@ func JudgeDecay(buckets []timingstats.Bucket, requests int64) DecayReport {
 	}
 	switch {
 	case requests < decayMinN:
-		r.Verdict = notJudged(Decay, "%s, under %s", plural(requests, "request"), group(decayMinN))
+		r.Verdict = notJudged(Decay, "%s, under %s", plural(requests, "request"), Thousands(decayMinN))
 		return r
 	case float64(span) < decayMinNS:
 		r.Verdict = notJudged(Decay, "%s, under 5 s", duration(float64(span)))

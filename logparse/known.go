@@ -12,8 +12,8 @@ type known struct {
 	pid      int64
 }
 
-// knownSize is the number of places for cores in a parser, a power of two.
-const knownSize = 64
+// knownCores bounds the cores whose samples are remembered.
+const knownCores = 1024
 
 // knownTail is the end of a sample, from behind its clicks: " FAST_LOCAL
 // (sampled 1/1000)".
@@ -23,7 +23,14 @@ type knownTail struct {
 	fast, unique bool
 }
 
-func knownPlace(b []byte, i int) int { return int(b[i]*11^b[i+1]) & (knownSize - 1) }
+// knownPlace is the number behind "tmm" at b[i:], 0 for none.
+func knownPlace(b []byte, i int) int {
+	n := 0
+	for j := i; j < len(b) && j < i+4 && isDigit(b[j]); j++ {
+		n = n*10 + int(b[j]-'0')
+	}
+	return n
+}
 
 // recall parses a sample whose beginning is known. When it returns false l
 // holds nothing of use.
@@ -43,7 +50,11 @@ func (p *Parser) recall(b []byte, l *Line) bool {
 		return false
 	}
 	d := i + n
-	t := &p.known[knownPlace(b, d)]
+	place := knownPlace(b, d)
+	if place >= len(p.known) {
+		return false
+	}
+	t := &p.known[place]
 	m := len(t.text)
 	if m == 0 || len(b)-d < m+8 || !bytes.Equal(b[d:d+m], t.text) {
 		return false
@@ -116,7 +127,14 @@ func (p *Parser) learn(b []byte, l *Line) {
 			p.known[i].text = p.known[i].text[:0]
 		}
 	}
-	t := &p.known[knownPlace(b, d)]
+	place := knownPlace(b, d)
+	if place >= knownCores {
+		return
+	}
+	if place >= len(p.known) {
+		p.known = append(p.known, make([]known, place+1-len(p.known))...)
+	}
+	t := &p.known[place]
 	t.text = append(t.text[:0], b[d:end]...)
 	t.subtable = [2]int{name - d, name - d + len(l.Subtable)}
 	t.proc, t.core, t.pid = l.ProcCore, l.Core, l.PID

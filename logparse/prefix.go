@@ -17,7 +17,7 @@ type Parser struct {
 	common     []byte // of the last samples, from behind the time: "bigip1 info tmm"
 	commonHost [2]int // where the host is in it
 	commonSlot int
-	known      [knownSize]known
+	known      []known      // by the number in the process name
 	stamp      [2]uint64    // the last time without a fraction: its first and its last eight bytes
 	tails      [2]knownTail // the last two
 	nextTail   int

@@ -116,15 +116,23 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // webserver KIND starts a server that is no dataplane: "ok" answers 200 to
-// everything, "short" ends its answers early, "refused" is a port where
-// nobody listens. Its address goes into $ADDR.
+// everything, "short" ends its answers early, "failing" says how many cores it
+// has and nothing else, "refused" is a port where nobody listens. Its address
+// goes into $ADDR.
 func webserver(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 || !slices.Contains([]string{"ok", "short", "refused"}, args[0]) {
-		ts.Fatalf("usage: webserver ok|short|refused")
+	if neg || len(args) != 1 || !slices.Contains([]string{"ok", "short", "failing", "refused"}, args[0]) {
+		ts.Fatalf("usage: webserver ok|short|failing|refused")
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if args[0] == "short" {
 			w.Header().Set("Content-Length", "100")
+		}
+		if args[0] == "failing" {
+			if r.URL.Path == "/info" {
+				fmt.Fprintln(w, "tmm=0 total_tmms=2")
+				return
+			}
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 		fmt.Fprint(w, "welcome")
 	}))

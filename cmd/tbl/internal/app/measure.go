@@ -70,6 +70,9 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if werr := out.finish(c.Context, doc); werr != nil {
 		return werr
 	}
+	if answeredWithErrors(err) && a.code == exitFail {
+		return &exitError{exitFail, err}
+	}
 	if err = runError(err); err == nil || exitCode(err) == exitInterrupted && a.code == exitInterrupted {
 		return nil
 	}
@@ -121,6 +124,12 @@ func runError(err error) error {
 		return incompletef("%w", err)
 	}
 	return err
+}
+
+// answeredWithErrors says that a run was given up because a dataplane refused
+// everything: that is a verdict about it, not a lack of evidence.
+func answeredWithErrors(err error) bool {
+	return errors.Is(err, loader.ErrAllFailed) || errors.Is(err, loader.ErrNoDataplane)
 }
 
 // plan prints what a run would do.

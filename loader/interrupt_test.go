@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"tbl/loader"
 	"tbl/target/refplane"
@@ -22,10 +21,8 @@ func TestInterruptedOverHTTP(t *testing.T) {
 		var progress loader.Progress
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			for progress.Completed.Load() < after {
-				time.Sleep(100 * time.Microsecond)
-			}
-			cancel()
+			defer cancel()
+			await(ctx, t, &progress, after)
 		}()
 		r, err := loader.Load(ctx, client(t, addr, remote.Config{Portable: i < 4}), loader.LoadConfig{
 			Count: 100_000, KeyPrefix: fmt.Sprint("k", i), Workers: 8, Progress: &progress})

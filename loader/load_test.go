@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -239,7 +240,7 @@ func TestSource(t *testing.T) {
 func TestValidate(t *testing.T) {
 	one := 1
 	neg := -1
-	good := []LoadConfig{{}, {Count: 5}, {Rate: 100, Ramp: time.Second}, {OnlyCore: &one}, {Stages: []Stage{{Duration: time.Second, Rate: 5}}}}
+	good := []LoadConfig{{}, {Count: 5}, {Rate: 100, Ramp: time.Second}, {OnlyCore: &one}, {MaxImbalance: 1}, {MaxImbalance: 30}, {Stages: []Stage{{Duration: time.Second, Rate: 5}}}}
 	for _, c := range good {
 		if err := c.Validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)
@@ -247,7 +248,7 @@ func TestValidate(t *testing.T) {
 	}
 	bad := []LoadConfig{
 		{Count: -1}, {Workers: -1}, {Rate: -1}, {Ramp: time.Second}, {Retries: -1}, {OnlyCore: &neg},
-		{Count: 5, Source: &CSV{}}, {MaxErrors: 1.1}, {Runs: -1}, {Runs: 2, Source: &CSV{}},
+		{Count: 5, Source: &CSV{}}, {MaxErrors: 1.1}, {MaxImbalance: 0.9}, {MaxImbalance: -1}, {MaxImbalance: math.NaN()}, {MaxImbalance: math.Inf(1)}, {Runs: -1}, {Runs: 2, Source: &CSV{}},
 		{Duration: time.Second, Warmup: time.Second}, {Rate: 1, Stages: []Stage{{Duration: 1, Rate: 1}}},
 		{Stages: []Stage{{Rate: 1}}}, {Keys: 99},
 	}
@@ -256,7 +257,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v: error %v", c, err)
 		}
 	}
-	badBulk := []BulkConfig{{NumPosts: -1}, {UUIDsPerPost: 453_439}, {BatchBytes: 20}, {BatchBytes: MaxBody + 1}, {Workers: -1}, {Runs: -1}}
+	badBulk := []BulkConfig{{NumPosts: -1}, {UUIDsPerPost: 453_439}, {BatchBytes: 20}, {BatchBytes: MaxBody + 1}, {Workers: -1}, {Runs: -1}, {MaxImbalance: 0.9}}
 	for _, c := range badBulk {
 		if err := c.Validate(); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: error %v", c, err)

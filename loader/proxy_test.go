@@ -187,6 +187,26 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
+// await waits until a run over real sockets has done n writes. False when ctx
+// ended first, or, which is an error of the test, after 30 s. Unlike t.Fatal it
+// may be called by any goroutine.
+func await(ctx context.Context, t *testing.T, p *loader.Progress, n int64) bool {
+	tick := time.NewTicker(100 * time.Microsecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); p.Completed.Load() < n; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("only %d of %d writes after 30 s", p.Completed.Load(), n)
+			return false
+		}
+	}
+	return true
+}
+
 // The server goes away in mid-run and comes back: the run goes on.
 func TestServerRestarts(t *testing.T) {
 	p := plane(t, refplane.Config{Cores: 2})
@@ -196,21 +216,12 @@ func TestServerRestarts(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		until := func(n int64) bool {
-			for deadline := time.Now().Add(30 * time.Second); progress.Completed.Load() < n; {
-				if time.Now().After(deadline) {
-					return false
-				}
-				time.Sleep(time.Millisecond)
-			}
-			return true
-		}
-		if !until(500) {
+		if !await(t.Context(), t, &progress, 500) {
 			return
 		}
 		stop()
 		stage.Store(1)
-		if until(progress.Completed.Load() + 200) {
+		if await(t.Context(), t, &progress, progress.Completed.Load()+200) {
 			serve(t, p, addr)
 			stage.Store(2)
 		}

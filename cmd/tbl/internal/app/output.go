@@ -201,6 +201,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	if err := o.format.Write(o.stdout, &shown); err != nil {
 		errs = append(errs, usagef("writing the result: %w", err))
 	}
+	d.Compact = true
 	for _, e := range o.exports {
 		if err := e.write(d); err != nil {
 			errs = append(errs, usagef("--export %s: %w", e.path, err))

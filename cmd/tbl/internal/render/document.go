@@ -35,6 +35,7 @@ type Document struct {
 	// Data is the JSON form, Figures are further ones that it gets and that
 	// assertions can name.
 	Data    any
+	Compact bool // JSON without indentation: long runs with many cores are large
 	Figures map[string]float64
 	// Distributions and Ranges are what Plot draws and .hlog saves.
 	Distributions []Distribution

@@ -143,7 +143,9 @@ func cells(row []any, form func(any) string) []string {
 func writeJSON(w io.Writer, d *Document) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
+	if !d.Compact {
+		e.SetIndent("", " ")
+	}
 	return e.Encode(d.Data)
 }
 

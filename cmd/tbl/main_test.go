@@ -23,6 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if raceEnabled {
+		// Ten times as slow, and timings are what is judged.
+		os.Setenv("TBL_CLICK", "200ns")
+	}
 	testscript.Main(m, map[string]func(){"tbl": main})
 }
 
@@ -35,6 +39,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			logs, err := filepath.Abs("../../testdata/logs")
 			e.Setenv("LOGS", logs)
+			e.Setenv("TBL_CLICK", os.Getenv("TBL_CLICK"))
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

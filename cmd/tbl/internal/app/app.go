@@ -83,6 +83,7 @@ func (a *app) cli() *cli.App {
 		HideVersion:               true,
 		Writer:                    a.stdout,
 		ErrWriter:                 a.env.Stderr,
+		Metadata:                  map[string]any{metaArgs: a.args},
 		DisableSliceFlagSeparator: true,
 		HideHelpCommand:           true,
 		// The default handler ends the process.

@@ -204,10 +204,20 @@ func gateFlags() []cli.Flag {
 	}
 }
 
-// given lists which of the names the user set.
+// given lists which of the names stand on the command line. What the
+// environment sets for all commands is no contradiction to what one is told.
 func given(c *cli.Context, names ...string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !c.IsSet(n) })
+	args, _ := c.App.Metadata[metaArgs].([]string)
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return !slices.ContainsFunc(args, func(a string) bool {
+			name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+			return name == n && strings.HasPrefix(a, "-")
+		})
+	})
 }
+
+// metaArgs is where the command line stands in the library's metadata.
+const metaArgs = "args"
 
 // oneOf checks a word against its enumeration.
 func oneOf(flag, got string, want ...string) error {

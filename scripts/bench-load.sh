@@ -8,8 +8,8 @@
 #   apart      the same with one core for the server and one for the client
 #   reset      graceful with --linger-reset
 #   portable   graceful with --portable
-#   bulk       bodies of 15,625 keys (565 KiB), the same again and again: tbl on a fresh connection each, wrk by keep-alive
-#   bulkfresh  the same, wrk on fresh connections too
+#   bulk       bodies of 15,625 keys (565 KiB), the same again and again, by keep-alive (where tbl has --keep-alive)
+#   bulkfresh  the same on a fresh connection each
 #
 # Each measurement has a network namespace and an nginx with one worker of its
 # own, so that nobody inherits connections in TIME_WAIT. wrk and tbl take turns;
@@ -114,6 +114,7 @@ one() {
     tbl-*) cmd=("$tbl" load --target $base --count "$count" --workers 64) ;;
   esac
   case $tool-$mode in
+    tbl-bulk) ! "$tbl" bulk-post --help | grep -q -e --keep-alive || cmd+=(--keep-alive) ;;
     tbl-reset) cmd+=(--linger-reset) ;;
     tbl-portable) cmd+=(--portable) ;;
   esac
@@ -178,6 +179,8 @@ print(f"{'':10} rate {med(rate):.2f} × wrk ({min(rate):.2f}–{max(rate):.2f}) 
 if mode.startswith("bulk"):
     size = 15625 * 37
     print(f"{'':10} wrk {med(wr) * size / 2**30:.2f} GiB/s, tbl {med(tr) * size / 2**30:.2f} GiB/s")
+if mode == "bulk":
+    sys.exit()
 short = [(int(r[4]), int(r[7])) for r in rows if abs(r[7] - r[4]) > 50]
 print(f"{'':10} connections accepted for tbl's requests: " + ("as many" if not short else f"NOT AS MANY {short}"))
 PY

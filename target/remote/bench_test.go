@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"strconv"
@@ -51,3 +52,28 @@ func benchmarkFresh(b *testing.B, cfg remote.Config) {
 func BenchmarkFreshConnection(b *testing.B)         { benchmarkFresh(b, remote.Config{}) }
 func BenchmarkFreshConnectionReset(b *testing.B)    { benchmarkFresh(b, remote.Config{LingerReset: true}) }
 func BenchmarkFreshConnectionPortable(b *testing.B) { benchmarkFresh(b, remote.Config{Portable: true}) }
+
+// benchmarkBulk sends bodies of 15,625 keys, 16 at a time.
+func benchmarkBulk(b *testing.B, cfg remote.Config) {
+	cfg.URL = benchURL(b)
+	r := connect(b, cfg)
+	body := bytes.Repeat([]byte("01234567-89ab-cdef-0123-456789abcdef\n"), 15625)
+	var left, failed atomic.Int64
+	left.Store(int64(b.N))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	r.Clock().Run(16, func(int) {
+		var ans target.Answer
+		req := &target.Request{Op: target.OpBulkLoad, Body: body}
+		for left.Add(-1) >= 0 {
+			// The server of this process answers no bulk load; its bytes count.
+			if err := r.Do(b.Context(), req, &ans); err != nil && target.ClassOf(err) != target.ClassMalformed && failed.Add(1) == 1 {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+func BenchmarkBulkFresh(b *testing.B)     { benchmarkBulk(b, remote.Config{}) }
+func BenchmarkBulkKeepAlive(b *testing.B) { benchmarkBulk(b, remote.Config{KeepAlive: true}) }

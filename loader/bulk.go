@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -29,12 +28,10 @@ type bulk struct {
 	keys    int   // of a body at most
 	bytes   int   // of a body at most
 
+	ending
 	base       time.Time
 	next       atomic.Int64
-	ended      atomic.Bool
-	cut        atomic.Bool
 	mismatches atomic.Int64
-	fatal      atomic.Pointer[error]
 }
 
 // body is one batch, ready to be posted.
@@ -82,24 +79,7 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 		return b.result(), err
 	}
 	k := keeper{tgt: tgt, known: known, workers: b.workers, most: cfg.MaxImbalance}
-	for run := range max(1, cfg.Runs) {
-		var deleted int64
-		if deleted, err = k.before(ctx, run, cfg.Runs, cfg.Pause); err != nil {
-			break
-		}
-		b.run(ctx, run)
-		b.col.endRun(deleted)
-		if p := b.fatal.Load(); p != nil {
-			err = *p
-		}
-		if err != nil || b.cut.Load() {
-			break
-		}
-	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		b.cut.Store(true)
-		err = nil
-	}
+	err = b.runAll(ctx, &k, b.col, cfg.Runs, cfg.Pause, func(run int) { b.run(ctx, run) })
 	r := b.result()
 	if !b.cut.Load() {
 		r.Verdicts = append(r.Verdicts, k.verdicts(ctx, r.Missing)...)
@@ -109,16 +89,8 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 
 func (b *bulk) now() time.Duration { return b.clock.Now().Sub(b.base) }
 
-func (b *bulk) stop(err error) {
-	if err != nil {
-		b.fatal.CompareAndSwap(nil, &err)
-	}
-	b.ended.Store(true)
-}
-
 func (b *bulk) run(ctx context.Context, run int) {
 	b.next.Store(0)
-	b.ended.Store(false)
 	fillers := make([]*filler, b.workers)
 	for i := range fillers {
 		fillers[i] = &filler{bulk: b, run: run}
@@ -134,8 +106,7 @@ func (b *bulk) run(ctx context.Context, run int) {
 		defer f.close()
 		for !b.ended.Load() {
 			if ctx.Err() != nil {
-				b.cut.Store(true)
-				b.stop(nil)
+				b.interrupt()
 				return
 			}
 			body := f.get()

@@ -33,12 +33,10 @@ type load struct {
 	steer    *steering // nil: the target picks ports
 	keeper   keeper
 
+	ending
 	// of the current run
-	base  time.Time
-	next  atomic.Int64 // requests given out
-	ended atomic.Bool  // no more requests are given out
-	cut   atomic.Bool  // ctx ended the run
-	fatal atomic.Pointer[error]
+	base time.Time
+	next atomic.Int64 // requests given out
 }
 
 // Load writes to tgt as cfg says, one write per connection.
@@ -85,24 +83,7 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		return l.result(), err
 	}
 	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers, most: cfg.MaxImbalance}
-	for run := range max(1, cfg.Runs) {
-		var deleted int64
-		if deleted, err = l.keeper.before(ctx, run, cfg.Runs, cfg.Pause); err != nil {
-			break
-		}
-		l.run(ctx)
-		l.col.endRun(deleted)
-		if p := l.fatal.Load(); p != nil {
-			err = *p
-		}
-		if err != nil || l.cut.Load() {
-			break
-		}
-	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		l.cut.Store(true)
-		err = nil
-	}
+	err = l.runAll(ctx, &l.keeper, l.col, cfg.Runs, cfg.Pause, func(int) { l.run(ctx) })
 	r := l.result()
 	if !l.cut.Load() && l.steer == nil {
 		r.Verdicts = append(r.Verdicts, l.keeper.verdicts(ctx, r.Missing)...)
@@ -148,7 +129,6 @@ func (l *load) requested() int64 {
 
 func (l *load) run(ctx context.Context) {
 	l.next.Store(0)
-	l.ended.Store(false)
 	l.base = l.clock.Now()
 	l.col.beginRun()
 	l.clock.Run(l.workers, func(i int) {
@@ -171,14 +151,6 @@ type loadWorker struct {
 
 func (l *load) now() time.Duration { return l.clock.Now().Sub(l.base) }
 
-// stop ends the run for all workers.
-func (l *load) stop(err error) {
-	if err != nil {
-		l.fatal.CompareAndSwap(nil, &err)
-	}
-	l.ended.Store(true)
-}
-
 // take gives out the next request's number and its scheduled moment, which it
 // waits for; false when there is none. In a closed loop due is -1.
 func (w *loadWorker) take(ctx context.Context) (n int64, due time.Duration, ok bool) {
@@ -186,8 +158,7 @@ func (w *loadWorker) take(ctx context.Context) (n int64, due time.Duration, ok b
 		return 0, 0, false
 	}
 	if ctx.Err() != nil {
-		w.cut.Store(true)
-		w.stop(nil)
+		w.interrupt()
 		return 0, 0, false
 	}
 	d := w.cfg.Duration
@@ -207,8 +178,7 @@ func (w *loadWorker) take(ctx context.Context) (n int64, due time.Duration, ok b
 	}
 	for wait := due - w.now(); wait > 0; wait = due - w.now() {
 		if w.clock.Sleep(ctx, wait) != nil {
-			w.cut.Store(true)
-			w.stop(nil)
+			w.interrupt()
 			return 0, 0, false
 		}
 	}

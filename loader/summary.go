@@ -114,17 +114,6 @@ func (l *load) scheduleSpan(n int64) time.Duration {
 	return t
 }
 
-// stopped says whether the run was cut short, and why.
-func (l *load) stopped() (partial bool, why string) {
-	if p := l.fatal.Load(); p != nil {
-		return true, (*p).Error()
-	}
-	if l.cut.Load() {
-		return true, "interrupted"
-	}
-	return false, ""
-}
-
 // ports is the number of source ports that tgt's connections can come from, 0
 // where each request is as good as a new one.
 func ports(tgt target.Target) int {
@@ -256,11 +245,7 @@ func (b *bulk) result() *BulkResult {
 		KnownCores: c.known, Cores: []BulkCore{}, Missing: c.missing(), Runs: c.runs,
 		Warnings: []string{}, Verdicts: []verdict.Verdict{},
 	}
-	if p := b.fatal.Load(); p != nil {
-		r.Partial, r.Stop = true, (*p).Error()
-	} else if b.cut.Load() {
-		r.Partial, r.Stop = true, "interrupted"
-	}
+	r.Partial, r.Stop = b.stopped()
 	if c.measuredKeys > 0 {
 		r.WallPerWriteNS = float64(c.elapsed) / float64(c.measuredKeys)
 	}

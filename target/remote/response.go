@@ -187,7 +187,7 @@ func (p *response) headerLine(line []byte) error {
 	if colon <= 0 {
 		return errBadHead
 	}
-	name, value := line[:colon], trim(line[colon+1:])
+	name, value := line[:colon], bytes.TrimSpace(line[colon+1:])
 	switch {
 	case isName(name, "content-length"):
 		var n int64
@@ -222,17 +222,6 @@ func (p *response) headerLine(line []byte) error {
 		p.node = value
 	}
 	return nil
-}
-
-// trim cuts spaces and tabs off both ends.
-func trim(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
-		b = b[:len(b)-1]
-	}
-	return b
 }
 
 var nodeHeader = strings.ToLower(wire.NodeHeader)

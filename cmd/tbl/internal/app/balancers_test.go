@@ -36,7 +36,8 @@ type lbNode struct {
 // itself right after it has served killAfter requests; 0: never.
 func countedNode(t *testing.T, name string, killAfter int64) *lbNode {
 	t.Helper()
-	plane, err := refplane.New(refplane.Config{Cores: 1, Seed: 1})
+	// A long click: no write is slow, however busy the machine.
+	plane, err := refplane.New(refplane.Config{Cores: 1, Seed: 1, Click: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

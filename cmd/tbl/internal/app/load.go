@@ -258,6 +258,7 @@ func (a *app) bulkPostCommand() *cli.Command {
 			intFlag("", "runs", 1, "repeat all batches, with a reset in between"),
 			durationFlag("", "pause", 0, "pause between runs"),
 			intFlag("", "retries", 0, "tries again for batches that surely did not arrive"),
+			boolFlag("", "keep-alive", "remote: use connections again, to measure the wire: a worker's batches then reach one core"),
 			boolFlag("", "reuse-bodies", "send the same bodies again and again, to measure the wire"),
 			intFlag("", "threshold", 100, "clicks per write from which a batch is remote"),
 			maxImbalanceFlag(),

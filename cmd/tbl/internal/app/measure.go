@@ -64,6 +64,11 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if p.cluster != nil {
 		p.cluster.report(doc)
 	}
+	if p.remote != nil {
+		for _, w := range p.remote.Warnings() {
+			doc.Linef("warning: %s", w)
+		}
+	}
 	for _, w := range p.warnings() {
 		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", w)
 	}

@@ -77,7 +77,7 @@ func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
 		return nil, usagef("--timeout %v: want more than 0", c.Duration("timeout"))
 	}
 	if len(urls) == 0 {
-		if g := given(c, "header", "bind", "token", "insecure", "cacert", "linger-reset", "portable"); len(g) > 0 {
+		if g := given(c, "header", "bind", "token", "insecure", "cacert", "linger-reset", "portable", "keep-alive"); len(g) > 0 {
 			return nil, usagef("--%s is for a remote dataplane: name it with --target or --host", g[0])
 		}
 		return o, o.embedded(c)
@@ -114,7 +114,7 @@ func checkURL(raw string) error {
 func (o *targetOptions) remoteConfig(c *cli.Context) error {
 	o.remote = remote.Config{
 		Timeout: c.Duration("timeout"), Token: c.String("token"), Insecure: c.Bool("insecure"), Header: http.Header{},
-		LingerReset: c.Bool("linger-reset"), Portable: c.Bool("portable"),
+		LingerReset: c.Bool("linger-reset"), Portable: c.Bool("portable"), KeepAlive: c.Bool("keep-alive"),
 	}
 	for _, h := range c.StringSlice("header") {
 		name, value, ok := strings.Cut(h, ":")

@@ -16,7 +16,8 @@ func (a *app) findNamesCommand() *cli.Command {
 		Name:  "find-names",
 		Usage: "find names that each core owns, for an application to be configured with",
 		Flags: commandFlags(
-			stringFlag("", "for", "all", "cores that names are wanted for: all, or a list such as 0,2,5"),
+			ownEnv("find-names", stringFlag("", "cores", "all", "cores that names are wanted for: all, or a list such as 0,2,5")),
+			intFlag(catEmbedded, flagDataplaneCores, 4, "number of cores, 1 to 256 (elsewhere --cores)"),
 			stringFlag("", "pattern", "sess_{rand}", "`PATTERN` of the names, with {rand} (random letters and digits) or {n} (a running number)"),
 			ownEnv("find-names", intFlag("", "each", 1, "names per core")),
 			intFlag("", "requests", 0, "most requests in all (default: as many as the cores need)"),
@@ -43,11 +44,11 @@ func (a *app) findNames(c *cli.Context) error {
 		Pattern: c.String("pattern"), Each: c.Int("each"), Seed: c.Uint64("seed"), Requests: c.Int("requests"), Workers: c.Int("workers"),
 		MaxError: c.Float64("error"), Threshold: int64(c.Int("threshold")), Steer: c.Bool("steer"), MaxErrors: maxErrors(c),
 	}
-	if list := c.String("for"); list != "all" {
+	if list := c.String("cores"); list != "all" {
 		for _, s := range strings.Split(list, ",") {
 			var id timingstats.CoreID
 			if err := id.UnmarshalText([]byte(strings.TrimSpace(s))); err != nil {
-				return usagef("--for: %w", err)
+				return usagef("--cores: %w", err)
 			}
 			cfg.Cores = append(cfg.Cores, id)
 		}

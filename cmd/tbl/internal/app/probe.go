@@ -72,7 +72,7 @@ func (a *app) probe(c *cli.Context) error {
 	cfg.Names = c.StringSlice("name")
 	switch {
 	case c.IsSet("names-file"):
-		if cfg.Names, err = a.readNames(c.String("names-file")); err != nil {
+		if cfg.Names, err = a.readNames("names-file", c.String("names-file")); err != nil {
 			return err
 		}
 	case !c.IsSet("name"):
@@ -188,12 +188,12 @@ func readExpectations(path string) (map[string]timingstats.CoreID, error) {
 }
 
 // readNames reads one name per line.
-func (a *app) readNames(path string) ([]string, error) {
+func (a *app) readNames(flag, path string) ([]string, error) {
 	in := a.env.Stdin
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, usagef("--names-file: %w", err)
+			return nil, usagef("--%s: %w", flag, err)
 		}
 		defer f.Close()
 		in = f
@@ -207,10 +207,10 @@ func (a *app) readNames(path string) ([]string, error) {
 		}
 	}
 	if err := s.Err(); err != nil {
-		return nil, usagef("--names-file %s: %w", path, err)
+		return nil, usagef("--%s %s: %w", flag, path, err)
 	}
 	if len(names) == 0 {
-		return nil, usagef("--names-file %s: no names in it", path)
+		return nil, usagef("--%s %s: no names in it", flag, path)
 	}
 	return names, nil
 }

@@ -84,7 +84,10 @@ func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
 	}
 	names := []string{"fault", "dag", "clock", "click", "handoff-delay", "max-tries"}
 	if c.Command.Name != "validate" {
-		names = append(names, "log", "log-sample", "cores")
+		names = append(names, "log", "log-sample", flagDataplaneCores)
+		if !hasFlag(c.Command, flagDataplaneCores) {
+			names = append(names, "cores")
+		}
 	}
 	if g := given(c, names...); len(g) > 0 {
 		return nil, usagef("--%s is for the embedded dataplane: drop it, or drop the target", g[0])
@@ -159,15 +162,22 @@ func (o *targetOptions) embedded(c *cli.Context) error {
 	return nil
 }
 
+// flagDataplaneCores is --cores in a command whose --cores means something else.
+const flagDataplaneCores = "dataplane-cores"
+
 // planeConfig reads the flags of a reference dataplane, embedded or served.
 func planeConfig(c *cli.Context) (refplane.Config, error) {
+	cores := "cores"
+	if hasFlag(c.Command, flagDataplaneCores) {
+		cores = flagDataplaneCores
+	}
 	cfg := refplane.Config{
-		Cores: c.Int("cores"), Seed: c.Uint64("seed"), Click: c.Duration("click"),
+		Cores: c.Int(cores), Seed: c.Uint64("seed"), Click: c.Duration("click"),
 		HandoffDelay: c.Duration("handoff-delay"), MaxTries: c.Int("max-tries"), LogSample: c.Int("log-sample"),
 	}
 	switch {
 	case cfg.Cores < 1 || cfg.Cores > 256:
-		return cfg, usagef("--cores %d: want 1 to 256", cfg.Cores)
+		return cfg, usagef("--%s %d: want 1 to 256", cores, cfg.Cores)
 	case cfg.Click <= 0:
 		return cfg, usagef("--click %v: want more than 0", cfg.Click)
 	case cfg.HandoffDelay < 0:

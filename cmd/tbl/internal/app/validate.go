@@ -29,6 +29,7 @@ func (a *app) validateCommand() *cli.Command {
 			boolFlag("", "destroy", "delete entries that are already there"),
 			boolFlag("", "http", "embedded: go over loopback instead of in process"),
 			stringsFlag("", "name", "a further `NAME` whose owner the last step finds (repeatable)"),
+			stringFlag("", "names", "", "further names from `FILE`, one per line, - for stdin"),
 			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
 			stringsFlag("", "step", "run only this `STEP`: "+stepWords()+" (repeatable)"),
 			stringsFlag("", "skip", "leave out this `STEP` (repeatable)"),
@@ -82,6 +83,13 @@ func (a *app) validate(c *cli.Context) error {
 	}
 	if cfg.Skip, err = steps(c, "skip"); err != nil {
 		return err
+	}
+	if path := c.String("names"); path != "" {
+		more, err := a.readNames("names", path)
+		if err != nil {
+			return err
+		}
+		cfg.Names = append(cfg.Names, more...)
 	}
 	if cfg.Names, err = uniqueNames(cfg.Names); err != nil {
 		return err

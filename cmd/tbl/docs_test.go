@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,7 +119,9 @@ func (d *document) command(line string) *exec.Cmd {
 	c := exec.Command("bash", "-c", "exec 2>&1\n"+strings.ReplaceAll(line, "8080", d.port))
 	c.Dir = d.dir
 	module, _ := filepath.Abs(root)
-	c.Env = append(os.Environ(), "PATH="+d.bin+":"+os.Getenv("PATH"), "BIGIP=http://127.0.0.1:"+d.port, "MODULE="+module)
+	// The binary is an ordinary one, and what is set here is not the reader's.
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TBL_") })
+	c.Env = append(env, "PATH="+d.bin+":"+os.Getenv("PATH"), "BIGIP=http://127.0.0.1:"+d.port, "MODULE="+module)
 	return c
 }
 

@@ -186,7 +186,7 @@ func TestStickyTargets(t *testing.T) {
 func TestLoadOverNodes(t *testing.T) {
 	nodes := []*lbNode{countedNode(t, "A", 0), countedNode(t, "B", 0)}
 	targets := []string{"--target", "http://" + nodes[0].addr, "--target", "http://" + nodes[1].addr, "--format", "json", "--quiet"}
-	for _, cmd := range [][]string{{"load", "--count", "600"}, {"bulk-post", "--num-posts", "60", "--uuids-per-post", "5"}} {
+	for _, cmd := range [][]string{{"load", "--count", "600"}, {"bulk-post", "--num-posts", "600", "--uuids-per-post", "5"}} {
 		for _, mode := range [][]string{{"--policy", "round-robin"}, {"--policy", "random", "--sticky", "--tx-size", "6"}, {"--sticky", "--transport", "pooled"}} {
 			before := nodes[0].served() + nodes[1].served()
 			code, stdout, stderr := run(t, "", append(append(cmd, targets...), mode...)...)

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // Severity sorts findings. The zero value is Warning.
@@ -69,12 +70,31 @@ type Finding struct {
 // only copied into them. A rule that isn't well-formed Tcl is itself a
 // finding (rule "syntax") and is checked as far as it could be read.
 func Check(file string, src []byte) []Finding {
-	c := &checker{file: file, src: string(src)}
+	c := &checker{file: file, src: validText(src)}
 	c.run()
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Rule, b.Rule))
 	})
 	return slices.Compact(c.found)
+}
+
+// validText is src with every byte that is no UTF-8 as a question mark, so that
+// offsets stay and what is taken from it can go into a regular expression.
+func validText(src []byte) string {
+	if utf8.Valid(src) {
+		return string(src)
+	}
+	out := make([]byte, 0, len(src))
+	for len(src) > 0 {
+		r, n := utf8.DecodeRune(src)
+		if r == utf8.RuneError && n == 1 {
+			out = append(out, '?')
+		} else {
+			out = append(out, src[:n]...)
+		}
+		src = src[n:]
+	}
+	return string(out)
 }
 
 // Errors counts the findings that make a check fail.

@@ -198,6 +198,12 @@ func (p *Proxy) Invoke(ctx context.Context, req *target.Request, ans *target.Ans
 		ans.Reset()
 		return &target.Error{Class: target.ClassClosed, Completion: target.CompletionUnsent, Err: errors.New(p.name)}
 	}
+	if err := ctx.Err(); err != nil {
+		// Said before the transaction is looked at: a context that is done ends
+		// its transaction, and which of the two came first must not show.
+		ans.Reset()
+		return canceled(err)
+	}
 	if p.family.due.Load() != never {
 		p.family.recheck(ctx, p.transport)
 	}
@@ -217,6 +223,9 @@ func (p *Proxy) Invoke(ctx context.Context, req *target.Request, ans *target.Ans
 		m, hold, err := p.choose(tx, now)
 		if err != nil {
 			ans.Reset()
+			if errors.Is(err, ErrTransactionEnded) && ctx.Err() != nil {
+				return canceled(ctx.Err())
+			}
 			return p.unavailable(err, inv)
 		}
 		inv.Node = m.name
@@ -383,4 +392,8 @@ func completionOf(err error) target.Completion {
 		return e.Completion
 	}
 	return target.CompletionMaybe
+}
+
+func canceled(err error) error {
+	return &target.Error{Class: target.ClassCanceled, Completion: target.CompletionUnsent, Err: err}
 }

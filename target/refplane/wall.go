@@ -227,8 +227,22 @@ func (c *core) between() {
 
 // handOff sends cmd to its owner and waits, serving orders meanwhile.
 func (c *core) handOff(owner *core, cmd *table.Command) {
-	b := &c.box
-	o := &b.mine
+	c.order(owner, cmd)
+	w := c.meter.wait(c.p)
+	for !c.box.mine.done.Load() {
+		c.serveOrders()
+		c.sleep(0, noAnswer)
+	}
+	if d := c.p.cfg.HandoffDelay; d > 0 {
+		c.pause(d)
+	}
+	c.meter.waited(c.p, w)
+}
+
+// order puts cmd into its owner's mailbox; mine.done tells when it is carried
+// out.
+func (c *core) order(owner *core, cmd *table.Command) {
+	o := &c.box.mine
 	o.cmd = cmd
 	o.from = c
 	o.done.Store(false)
@@ -240,15 +254,6 @@ func (c *core) handOff(owner *core, cmd *table.Command) {
 		}
 	}
 	owner.rouse()
-	w := c.meter.wait(c.p)
-	for !o.done.Load() {
-		c.serveOrders()
-		c.sleep(0, noAnswer)
-	}
-	if d := c.p.cfg.HandoffDelay; d > 0 {
-		c.pause(d)
-	}
-	c.meter.waited(c.p, w)
 }
 
 // pause lets d pass, serving orders meanwhile.

@@ -21,6 +21,8 @@ var arrows = map[string][]string{
 	"cmd/tbl/internal/app":       {"..."},
 	"cmd/tbl/internal/render":    {"cmd/tbl/internal/logreport", "cmd/tbl/internal/runfile", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
 	"cmd/tbl/internal/runfile":   {"cmd/tbl/internal/logreport", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
+	"cmd/tbl/internal/live":      {"cmd/tbl/internal/render", "target", "target/httpserve"},
+	"cmd/tbl/internal/metrics":   {"target", "target/httpserve", "timingstats"},
 	"cmd/tbl/internal/logreport": {"logparse", "timingstats", "timingstats/verdict"},
 	"prober/proof":               {"loader", "prober", "logparse", "timingstats", "timingstats/verdict", "target"},
 	"loader":                     {"loader/pace", "loader/source", "target", "timingstats", "timingstats/verdict"},
@@ -41,12 +43,14 @@ var arrows = map[string][]string{
 
 // homes says which package alone may import a library.
 var homes = map[string]string{
-	"github.com/urfave/cli/v2":                   "cmd/tbl/internal/app",
-	"github.com/olekukonko/tablewriter":          "cmd/tbl/internal/render",
-	"github.com/schollz/progressbar/v3":          "cmd/tbl/internal/render",
-	"github.com/HdrHistogram/hdrhistogram-go":    "timingstats",
-	"github.com/olekukonko/tablewriter/tw":       "cmd/tbl/internal/render",
-	"github.com/olekukonko/tablewriter/renderer": "cmd/tbl/internal/render",
+	"github.com/urfave/cli/v2":                       "cmd/tbl/internal/app",
+	"github.com/olekukonko/tablewriter":              "cmd/tbl/internal/render",
+	"github.com/schollz/progressbar/v3":              "cmd/tbl/internal/render",
+	"github.com/HdrHistogram/hdrhistogram-go":        "timingstats",
+	"github.com/chromedp/chromedp":                   "cmd/tbl/internal/browsertest",
+	"github.com/prometheus/client_golang/prometheus": "cmd/tbl/internal/metrics",
+	"github.com/olekukonko/tablewriter/tw":           "cmd/tbl/internal/render",
+	"github.com/olekukonko/tablewriter/renderer":     "cmd/tbl/internal/render",
 }
 
 // TestImports reads the files themselves: what `go list` says can come from

@@ -79,7 +79,7 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 		return b.result(), err
 	}
 	k := keeper{tgt: tgt, known: known, workers: b.workers, most: cfg.MaxImbalance}
-	err = b.runAll(ctx, &k, b.col, cfg.Runs, cfg.Pause, func(run int) { b.run(ctx, run) })
+	err = b.runAll(ctx, &k, b.col, cfg.Runs, cfg.Pause, func(run int) bool { return b.run(ctx, run) })
 	r := b.result()
 	if !b.cut.Load() {
 		r.Verdicts = append(r.Verdicts, k.verdicts(ctx, r.Missing)...)
@@ -89,7 +89,8 @@ func Bulk(ctx context.Context, tgt target.Target, cfg BulkConfig) (*BulkResult, 
 
 func (b *bulk) now() time.Duration { return b.clock.Now().Sub(b.base) }
 
-func (b *bulk) run(ctx context.Context, run int) {
+// run is one run; false when it was ended before its first post.
+func (b *bulk) run(ctx context.Context, run int) bool {
 	b.next.Store(0)
 	fillers := make([]*filler, b.workers)
 	for i := range fillers {
@@ -98,8 +99,14 @@ func (b *bulk) run(ctx context.Context, run int) {
 			fillers[i].ahead()
 		}
 	}
+	if !b.await(ctx, b.clock, b.cfg.StartAt) {
+		for _, f := range fillers {
+			f.close()
+		}
+		return false
+	}
 	b.base = b.clock.Now()
-	b.col.beginRun()
+	b.col.beginRun(b.base)
 	b.clock.Run(b.workers, func(i int) {
 		w := bulkWorker{bulk: b}
 		f := fillers[i]
@@ -120,6 +127,7 @@ func (b *bulk) run(ctx context.Context, run int) {
 			f.put(body)
 		}
 	})
+	return true
 }
 
 type bulkWorker struct {

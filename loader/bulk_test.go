@@ -108,7 +108,7 @@ func TestMinClicks(t *testing.T) {
 	const cores = 4000 // each core's first batches can meet
 	c := newCollector(nil, &fake{cores: cores}, cores)
 	c.threshold = 100
-	c.beginRun()
+	c.beginRun(time.Time{})
 	start := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range 8 {

@@ -71,7 +71,8 @@ type collector struct {
 // what is known of it alone.
 type runTotals struct {
 	sent, ok, failed, written int64
-	began, lastEnd            time.Duration // of its measured part
+	started                   time.Time     // of its measured part
+	began, lastEnd            time.Duration // the same, from the run's start
 	lastOK                    time.Duration // end of the latest success
 	keys                      int64         // measured successes
 	sentMeasured              int64
@@ -106,10 +107,11 @@ func newCollector(p *Progress, tgt target.Target, known int) *collector {
 	return c
 }
 
-// beginRun starts the accounting of the next run.
-func (c *collector) beginRun() {
+// beginRun starts the accounting of the next run, whose zero is now.
+func (c *collector) beginRun(now time.Time) {
 	c.run = runTotals{
-		sent: c.sent, ok: c.ok, failed: c.failed, written: c.written,
+		started: now.Add(c.warmup),
+		sent:    c.sent, ok: c.ok, failed: c.failed, written: c.written,
 		began: c.warmup, lastEnd: c.warmup, series: &timingstats.Series{},
 	}
 	if c.counts != nil {
@@ -131,7 +133,7 @@ func (c *collector) endRun(deleted int64) {
 	c.measuredKeys += r.keys
 	c.measuredSent += r.sentMeasured
 	sum := RunSummary{
-		Run: len(c.runs) + 1, Sent: c.sent - r.sent, OK: c.ok - r.ok, Failed: c.failed - r.failed,
+		Run: len(c.runs) + 1, Started: r.started.UTC(), Sent: c.sent - r.sent, OK: c.ok - r.ok, Failed: c.failed - r.failed,
 		Writes: c.written - r.written, ElapsedNS: int64(elapsed), Deleted: deleted,
 		WritesPerS: perSecond(float64(r.keys), elapsed),
 	}

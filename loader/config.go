@@ -130,6 +130,10 @@ type LoadConfig struct {
 	Runs int
 	// Pause is between two runs. 0: none.
 	Pause time.Duration
+	// StartAt is the moment of the first request, on the target's clock: what
+	// has to be learnt about the target is learnt before. It lets several
+	// clients start together. Zero, or past: at once.
+	StartAt time.Time
 
 	// Progress is filled while the run goes on. Nil: nobody watches.
 	Progress *Progress
@@ -233,6 +237,8 @@ type BulkConfig struct {
 	Runs int
 	// Pause is between two runs. 0: none.
 	Pause time.Duration
+	// StartAt is as in LoadConfig.
+	StartAt time.Time
 	// Source gives the keys (its values are not used). Nil: fresh UUIDs.
 	Source Source
 	// ReuseBodies sends every worker's first body again and again: it measures

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"tbl/target"
 )
 
 // ending is how the runs of a load or a bulk load follow each other and end.
@@ -29,6 +31,18 @@ func (e *ending) interrupt() {
 	e.stop(nil)
 }
 
+// await waits for the moment at, a zero or past one not at all; false when ctx
+// ended the run before.
+func (e *ending) await(ctx context.Context, clock target.Clock, at time.Time) bool {
+	for wait := at.Sub(clock.Now()); !at.IsZero() && wait > 0; wait = at.Sub(clock.Now()) {
+		if clock.Sleep(ctx, wait) != nil {
+			e.interrupt()
+			return false
+		}
+	}
+	return true
+}
+
 // stopped says whether the run was cut short, and why.
 func (e *ending) stopped() (partial bool, why string) {
 	if p := e.fatal.Load(); p != nil {
@@ -41,14 +55,16 @@ func (e *ending) stopped() (partial bool, why string) {
 }
 
 // runAll runs one as often as asked for, with k's reset before each, and
-// returns what ended it early; nil when that was ctx.
-func (e *ending) runAll(ctx context.Context, k *keeper, col *collector, runs int, pause time.Duration, one func(run int)) error {
+// returns what ended it early; nil when that was ctx. one says whether the run
+// began.
+func (e *ending) runAll(ctx context.Context, k *keeper, col *collector, runs int, pause time.Duration, one func(run int) bool) error {
 	for run := range max(1, runs) {
 		deleted, err := k.before(ctx, run, runs, pause)
 		if err == nil {
 			e.ended.Store(false)
-			one(run)
-			col.endRun(deleted)
+			if one(run) {
+				col.endRun(deleted)
+			}
 			if p := e.fatal.Load(); p != nil {
 				err = *p
 			}

@@ -83,7 +83,7 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		return l.result(), err
 	}
 	l.keeper = keeper{tgt: tgt, known: known, workers: l.workers, most: cfg.MaxImbalance}
-	err = l.runAll(ctx, &l.keeper, l.col, cfg.Runs, cfg.Pause, func(int) { l.run(ctx) })
+	err = l.runAll(ctx, &l.keeper, l.col, cfg.Runs, cfg.Pause, func(int) bool { return l.run(ctx) })
 	r := l.result()
 	if !l.cut.Load() && l.steer == nil {
 		r.Verdicts = append(r.Verdicts, l.keeper.verdicts(ctx, r.Missing)...)
@@ -127,15 +127,20 @@ func (l *load) requested() int64 {
 	return total
 }
 
-func (l *load) run(ctx context.Context) {
+// run is one run; false when it was ended before its first request.
+func (l *load) run(ctx context.Context) bool {
 	l.next.Store(0)
+	if !l.await(ctx, l.clock, l.cfg.StartAt) {
+		return false
+	}
 	l.base = l.clock.Now()
-	l.col.beginRun()
+	l.col.beginRun(l.base)
 	l.clock.Run(l.workers, func(i int) {
 		w := &loadWorker{load: l, keys: l.generator()}
 		for w.one(ctx) {
 		}
 	})
+	return true
 }
 
 // loadWorker is one worker's state; its buffers are used again and again.

@@ -57,17 +57,22 @@ type LoadCore struct {
 	Response     Latency               `json:"response"`
 	Service      Latency               `json:"service"`
 	ResponseHist timingstats.Histogram `json:"response_hist"`
+	// ServiceHist is empty in a closed loop, where it is ResponseHist.
+	ServiceHist timingstats.Histogram `json:"service_hist,omitzero"`
 }
 
 // RunSummary is one of several runs.
 type RunSummary struct {
-	Run        int     `json:"run"` // from 1
-	Sent       int64   `json:"sent"`
-	OK         int64   `json:"ok"`
-	Failed     int64   `json:"failed"`
-	Writes     int64   `json:"writes"`
-	ElapsedNS  int64   `json:"elapsed_ns"`
-	WritesPerS float64 `json:"writes_per_s"`
+	Run int `json:"run"` // from 1
+	// Started is the moment, on the target's clock, from which the run's figures
+	// and its series count: the first request's, or the end of the warm-up.
+	Started    time.Time `json:"started"`
+	Sent       int64     `json:"sent"`
+	OK         int64     `json:"ok"`
+	Failed     int64     `json:"failed"`
+	Writes     int64     `json:"writes"`
+	ElapsedNS  int64     `json:"elapsed_ns"`
+	WritesPerS float64   `json:"writes_per_s"`
 	// Deleted is what the reset before the run removed.
 	Deleted int64 `json:"deleted"`
 	// Series is the run second by second, from the end of its warm-up.
@@ -106,6 +111,9 @@ type LoadResult struct {
 	OfferedPerS  float64 `json:"offered_per_s"`
 	AchievedPerS float64 `json:"achieved_per_s"`
 	LateMaxNS    int64   `json:"late_max_ns"`
+	// ShapedSchedule says that the schedule's rate changes over the run, so
+	// that the throughput's course says nothing about the target.
+	ShapedSchedule bool `json:"shaped_schedule,omitempty"`
 
 	Response Latency `json:"response"`
 	Service  Latency `json:"service"`
@@ -114,12 +122,17 @@ type LoadResult struct {
 	ServiceHist  timingstats.Histogram `json:"service_hist"`
 	// Connect and FirstByte are parts of Service; N is 0 where the target has
 	// no connections.
-	Connect   Latency `json:"connect"`
-	FirstByte Latency `json:"first_byte"`
+	Connect       Latency               `json:"connect"`
+	FirstByte     Latency               `json:"first_byte"`
+	ConnectHist   timingstats.Histogram `json:"connect_hist,omitzero"`
+	FirstByteHist timingstats.Histogram `json:"first_byte_hist,omitzero"`
 
-	KnownCores int                  `json:"known_cores"` // the dataplane's own count, 0: it doesn't say
-	Cores      []LoadCore           `json:"cores"`
-	Missing    []timingstats.CoreID `json:"missing"`
+	KnownCores int `json:"known_cores"` // the dataplane's own count, 0: it doesn't say
+	// SourcePorts is how many ports the connections came from, over and over;
+	// 0 where each request is as good as a new one.
+	SourcePorts int                  `json:"source_ports,omitempty"`
+	Cores       []LoadCore           `json:"cores"`
+	Missing     []timingstats.CoreID `json:"missing"`
 
 	// Runs are the runs one by one: one unless several were asked for.
 	Runs     []RunSummary `json:"runs"`
@@ -160,6 +173,9 @@ type BulkCore struct {
 	// Batches is over the batches' clicks per write, rounded: N counts posts.
 	Batches  timingstats.CoreSummary `json:"batches"`
 	Response Latency                 `json:"response"`
+	// BatchesHist and ResponseHist are the same as histograms.
+	BatchesHist  timingstats.Histogram `json:"batches_hist"`
+	ResponseHist timingstats.Histogram `json:"response_hist"`
 }
 
 // BulkResult is what a Bulk did. Accounting counts posts.
@@ -184,11 +200,13 @@ type BulkResult struct {
 	WallPerWriteNS float64 `json:"wall_per_write_ns"`
 	Threshold      int64   `json:"threshold_clicks"`
 
-	Response Latency `json:"response"`
+	Response     Latency               `json:"response"`
+	ResponseHist timingstats.Histogram `json:"response_hist"`
 
-	KnownCores int                  `json:"known_cores"`
-	Cores      []BulkCore           `json:"cores"`
-	Missing    []timingstats.CoreID `json:"missing"`
+	KnownCores  int                  `json:"known_cores"`
+	SourcePorts int                  `json:"source_ports,omitempty"` // as in a LoadResult
+	Cores       []BulkCore           `json:"cores"`
+	Missing     []timingstats.CoreID `json:"missing"`
 
 	Runs []RunSummary `json:"runs"` // their series count keys
 

@@ -100,7 +100,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkCollector(b *testing.B) {
 	f := instant()
 	c := newCollector(nil, f, 4)
-	c.beginRun()
+	c.beginRun(time.Time{})
 	w := &loadWorker{}
 	b.ReportAllocs()
 	o := outcome{keys: 1}

@@ -2,7 +2,6 @@ package loader
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"tbl/target"
@@ -19,7 +18,8 @@ func (l *load) result() *LoadResult {
 		Accounting: c.accounting(), Requested: l.requested() * runs,
 		ElapsedNS: int64(c.elapsed), WritesPerS: perSecond(float64(c.measuredKeys), c.elapsed),
 		WarmupSent: c.warmupSent, OpenLoop: c.openLoop,
-		KnownCores: c.known, Cores: []LoadCore{}, Missing: c.missing(),
+		ShapedSchedule: cfg.Ramp > 0 || len(cfg.Stages) > 0,
+		KnownCores:     c.known, SourcePorts: ports(l.tgt), Cores: []LoadCore{}, Missing: c.missing(),
 		Runs: c.runs, Warnings: []string{}, Verdicts: []verdict.Verdict{},
 	}
 	r.Partial, r.Stop = l.stopped()
@@ -33,18 +33,22 @@ func (l *load) result() *LoadResult {
 		own.Service = own.Response
 		if c.openLoop {
 			own.Service = s.service.Latency()
+			own.ServiceHist = histogram(&s.service, &r.Warnings)
 			service.Merge(&s.service)
 		}
-		own.ResponseHist = histogram(&s.response, r)
+		own.ResponseHist = histogram(&s.response, &r.Warnings)
 		r.Cores = append(r.Cores, own)
 	}
-	r.Response, r.ResponseHist = response.Latency(), histogram(&response, r)
+	r.Response, r.ResponseHist = response.Latency(), histogram(&response, &r.Warnings)
 	r.Service, r.ServiceHist = r.Response, r.ResponseHist
 	if c.openLoop {
-		r.Service, r.ServiceHist = service.Latency(), histogram(&service, r)
+		r.Service, r.ServiceHist = service.Latency(), histogram(&service, &r.Warnings)
 		l.offered(r)
 	}
 	r.Connect, r.FirstByte = c.connect.Latency(), c.firstByte.Latency()
+	if c.connect.N() > 0 {
+		r.ConnectHist, r.FirstByteHist = histogram(&c.connect, &r.Warnings), histogram(&c.firstByte, &r.Warnings)
+	}
 	if l.steer != nil {
 		r.Steering = &l.steer.result
 		if s := r.Steering; s.Misses > 0 {
@@ -64,10 +68,10 @@ func (l *load) result() *LoadResult {
 }
 
 // histogram writes h out; what can't be is a warning.
-func histogram(h *timingstats.Recorder, r *LoadResult) timingstats.Histogram {
+func histogram(h *timingstats.Recorder, warnings *[]string) timingstats.Histogram {
 	out, err := h.Histogram()
 	if err != nil {
-		r.Warnings = append(r.Warnings, err.Error())
+		*warnings = append(*warnings, err.Error())
 	}
 	return out
 }
@@ -171,32 +175,26 @@ func (l *load) judge(r *LoadResult) {
 		for _, s := range c.sorted() {
 			counts = append(counts, verdict.CoreCount{Core: s.id, Count: s.writes})
 		}
-		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformityOverPorts(counts, r.Missing, ports(l.tgt)).Verdict)
+		r.Verdicts = append(r.Verdicts, verdict.JudgeUniformityOverPorts(counts, r.Missing, r.SourcePorts).Verdict)
 	}
 	r.Verdicts = append(r.Verdicts, c.tail())
-	if l.cfg.Ramp == 0 && len(l.cfg.Stages) == 0 { // else the schedule makes the throughput
+	if !r.ShapedSchedule { // else the schedule makes the throughput
 		r.Verdicts = append(r.Verdicts, c.decay(false))
 	}
 	r.Verdicts = append(r.Verdicts, c.drift()...)
 }
 
-// tail judges the cores' response times. In an open loop a core that pauses
-// takes all workers with it, and then every core's requests start late: what
-// the cores themselves took tells them apart.
+// tail judges the cores' response times, and in an open loop what they took
+// themselves.
 func (c *collector) tail() verdict.Verdict {
 	var response, service []verdict.TailCore
 	for _, s := range c.sorted() {
 		response = append(response, verdict.TailCore{Core: s.id, Latency: &s.response})
-		service = append(service, verdict.TailCore{Core: s.id, Latency: &s.service})
-	}
-	v := verdict.JudgeTail(response)
-	if c.openLoop && v.State == verdict.Pass {
-		if own := verdict.JudgeTail(service); own.State == verdict.Warn {
-			own.Line += " (service time)"
-			return own
+		if c.openLoop {
+			service = append(service, verdict.TailCore{Core: s.id, Latency: &s.service})
 		}
 	}
-	return v
+	return verdict.JudgeTails(response, service)
 }
 
 // decay judges every run and returns the worst verdict, or the first one's.
@@ -243,7 +241,7 @@ func (b *bulk) result() *BulkResult {
 		ElapsedNS: int64(c.elapsed), WritesPerS: perSecond(float64(c.measuredKeys), c.elapsed),
 		BytesPerS:  perSecond(float64(c.bytes), c.elapsed),
 		Threshold:  c.threshold,
-		KnownCores: c.known, Cores: []BulkCore{}, Missing: c.missing(), Runs: c.runs,
+		KnownCores: c.known, SourcePorts: ports(b.tgt), Cores: []BulkCore{}, Missing: c.missing(), Runs: c.runs,
 		Warnings: []string{}, Verdicts: []verdict.Verdict{},
 	}
 	r.Partial, r.Stop = b.stopped()
@@ -252,6 +250,7 @@ func (b *bulk) result() *BulkResult {
 	}
 	var response timingstats.Recorder
 	var counts []verdict.CoreCount
+	var batches []timingstats.CoreSummary
 	for _, s := range c.sorted() {
 		core := BulkCore{
 			Core: s.id, Posts: s.posts, Writes: s.writes, Share: share(s.writes, c.written),
@@ -261,11 +260,14 @@ func (b *bulk) result() *BulkResult {
 		if s.writes > 0 {
 			core.AvgClicks = float64(s.clicks) / float64(s.writes)
 		}
+		core.ResponseHist = histogram(&s.response, &r.Warnings)
+		core.BatchesHist = histogram(s.batches.Distribution(), &r.Warnings)
 		response.Merge(&s.response)
 		r.Cores = append(r.Cores, core)
+		batches = append(batches, core.Batches)
 		counts = append(counts, verdict.CoreCount{Core: s.id, Count: s.posts})
 	}
-	r.Response = response.Latency()
+	r.Response, r.ResponseHist = response.Latency(), histogram(&response, &r.Warnings)
 	r.Warnings = append(r.Warnings, c.warnings()...)
 	if r.Mismatches > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d posts were answered with another number of writes than they had keys: they count as failed, and part of each may be stored", r.Mismatches))
@@ -274,41 +276,10 @@ func (b *bulk) result() *BulkResult {
 		r.Warnings = append(r.Warnings, "bodies were sent again and again: the same keys were overwritten")
 	}
 	r.Verdicts = append(r.Verdicts, c.coverageAndErrors(cfg.MaxErrors)...)
-	locality, held := c.locality()
+	locality, held := verdict.JudgeBatches(batches, c.known)
 	r.Warnings = append(r.Warnings, held...)
 	r.Verdicts = append(r.Verdicts, locality,
-		verdict.JudgeUniformityOverPorts(counts, r.Missing, ports(b.tgt)).Verdict, c.decay(true))
+		verdict.JudgeUniformityOverPorts(counts, r.Missing, r.SourcePorts).Verdict, c.decay(true))
 	r.Verdicts = append(r.Verdicts, c.drift()...)
 	return r
-}
-
-// fewBatches is how many batches LOCALITY needs of a core to call it local.
-const fewBatches = 8
-
-// locality judges the batches' clicks per write, all of them. warnings name the
-// cores that pass though some of theirs were slow.
-func (c *collector) locality() (v verdict.Verdict, warnings []string) {
-	var judged []timingstats.CoreSummary
-	for _, s := range c.sorted() {
-		judged = append(judged, s.batches.Summary(s.id, c.threshold))
-	}
-	rep := verdict.JudgeLocality(judged, verdict.LocalityOptions{Cores: c.known})
-	for _, core := range rep.Cores {
-		if core.State == verdict.Local && core.AtThreshold > 0 {
-			warnings = append(warnings, fmt.Sprintf("TMM %v: %d of %d batches took %d clicks per write or more, too few for LOCALITY to fail: something held them up, or some writes went elsewhere",
-				core.Core, core.AtThreshold, core.N, c.threshold))
-		}
-	}
-	few := true // no core that can't be judged has many batches, or a slow one
-	for _, core := range rep.Cores {
-		few = few && (core.State != verdict.Unknown || core.N < fewBatches && core.AtThreshold == 0)
-	}
-	if rep.State == verdict.Incomplete && len(rep.Missing) == 0 && few {
-		// Nobody asked these few batches for a proof: how they spread over the
-		// cores is chance, and that must not decide how a healthy run ends.
-		rep.State = verdict.NotJudged
-		rep.Line = "not judged: " + strings.TrimPrefix(rep.Line, "INCOMPLETE: ")
-		rep.Causes = nil
-	}
-	return rep.Verdict, warnings
 }

@@ -102,6 +102,16 @@ func (c *CoreRecorder) Merge(o *CoreRecorder) {
 	}
 }
 
+// MergeUntagged adds everything that r holds as samples without a tag, of
+// which each stands for one write; r stays as it is.
+func (c *CoreRecorder) MergeUntagged(r *Recorder) {
+	c.find(1)
+	c.strata[c.cur].tags[Untagged].Merge(r)
+	if !c.full {
+		c.fill()
+	}
+}
+
 // N is the number of samples.
 func (c *CoreRecorder) N() int64 {
 	var n int64

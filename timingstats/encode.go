@@ -10,6 +10,9 @@ import (
 // form (base64, lowest value 1, 3 significant digits), which other tools read,
 // with the figures beside it that its buckets can't hold exactly.
 type Histogram struct {
+	// Unit is that of all values: UnitNS or UnitClicks. Empty in files of
+	// older versions, which saved times only.
+	Unit       string `json:"unit"`
 	N          int64  `json:"n"`
 	Min        int64  `json:"min"`
 	Max        int64  `json:"max"`
@@ -17,6 +20,20 @@ type Histogram struct {
 	SumLo      uint64 `json:"sum_lo"`           // sum mod 2^64
 	OutOfRange int64  `json:"out_of_range,omitempty"`
 	V2         string `json:"hdr_v2"`
+}
+
+// The units of saved histograms.
+const (
+	UnitNS     = "ns"
+	UnitClicks = "clicks"
+)
+
+// unit is that of what r records, as told by its highest value.
+func (r *Recorder) unit() string {
+	if r.highest == MaxClicks {
+		return UnitClicks
+	}
+	return UnitNS
 }
 
 // Histogram is r as it is saved. Single samples are not kept.
@@ -36,7 +53,7 @@ func (r *Recorder) Histogram() (Histogram, error) {
 		return Histogram{}, fmt.Errorf("encode histogram: %w", err)
 	}
 	return Histogram{
-		N: r.N(), Min: r.min, Max: r.max, SumHi: r.sumHi, SumLo: r.sumLo,
+		Unit: r.unit(), N: r.N(), Min: r.min, Max: r.max, SumHi: r.sumHi, SumLo: r.sumLo,
 		OutOfRange: r.outOfRange, V2: string(b),
 	}, nil
 }
@@ -46,6 +63,13 @@ func (r *Recorder) Histogram() (Histogram, error) {
 // is an error.
 func (h Histogram) Recorder() (*Recorder, error) {
 	r := newHistogram(0)
+	switch h.Unit {
+	case "", UnitNS:
+	case UnitClicks:
+		r.highest = MaxClicks
+	default:
+		return nil, fmt.Errorf("decode histogram: unit %q, want %s or %s", h.Unit, UnitNS, UnitClicks)
+	}
 	d, err := hdrhistogram.Decode([]byte(h.V2))
 	if err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)

@@ -27,6 +27,21 @@ type TailCore struct {
 	P50Clicks int64
 }
 
+// JudgeTails judges response times, and service times (nil: they are the
+// same) where those pass. In an open loop a core that pauses takes all workers
+// with it, and then every core's requests start late: what the cores themselves
+// took tells them apart.
+func JudgeTails(response, service []TailCore) Verdict {
+	v := JudgeTail(response)
+	if v.State == Pass && service != nil {
+		if own := JudgeTail(service); own.State == Warn {
+			own.Line += " (service time)"
+			return own
+		}
+	}
+	return v
+}
+
 // JudgeTail warns when one core's p99 stands out from those of the others.
 // Cores with fewer than 1,000 samples take no part.
 func JudgeTail(cores []TailCore) Verdict {

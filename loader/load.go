@@ -143,6 +143,24 @@ func (l *load) run(ctx context.Context) bool {
 	return true
 }
 
+// announce lets the progress tell what the run's schedule has due. Virtual time
+// is its workers' own.
+func (l *load) announce() {
+	p := l.cfg.Progress
+	if p == nil || !l.cfg.openLoop() || l.clock.Virtual() {
+		return
+	}
+	before, most, base := p.Scheduled(), l.requested(), l.base
+	due := func() int64 {
+		n := int64(l.sched.Due(l.clock.Now().Sub(base)))
+		if most > 0 {
+			n = min(n, most)
+		}
+		return before + n
+	}
+	p.schedule.Store(&due)
+}
+
 // loadWorker is one worker's state; its buffers are used again and again.
 type loadWorker struct {
 	*load

@@ -17,6 +17,17 @@ type Progress struct {
 	missing      atomic.Uint64
 	// Run counts the runs from 1.
 	Run atomic.Int64
+
+	schedule atomic.Pointer[func() int64]
+}
+
+// Scheduled is how many requests of an open loop were due so far, in all runs
+// together. 0: none, or the loop is closed, or time is virtual.
+func (p *Progress) Scheduled() int64 {
+	if due := p.schedule.Load(); due != nil {
+		return (*due)()
+	}
+	return 0
 }
 
 // Missing lists the known cores below 64 that have not answered yet.

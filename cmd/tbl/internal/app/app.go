@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"tbl/cmd/tbl/internal/metrics"
 )
 
 // Env is the world that a run sees.
@@ -35,7 +37,8 @@ type app struct {
 	args   []string // the command line as given
 	stdout *pipe
 	cancel context.CancelFunc
-	code   int // of a command that ended without an error
+	code   int          // of a command that ended without an error
+	watch  *metrics.Run // what --metrics tells; nil: nobody asks
 }
 
 // Run runs one command line, without the program's name, and returns the

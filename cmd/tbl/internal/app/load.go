@@ -241,6 +241,7 @@ func loaderSnapshot(label string, p *loader.Progress) func() render.Snapshot {
 		return render.Snapshot{
 			Label: label, Done: p.Completed.Load(), Total: p.Total.Load(), Errors: p.Errors.Load(),
 			Heard: p.Heard.Load(), Cores: p.Known.Load(), Missing: missing[1 : len(missing)-1],
+			Scheduled: p.Scheduled(),
 		}
 	}
 }

@@ -41,6 +41,11 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if c.Bool("dry-run") {
 		return a.plan(out, opts, n)
 	}
+	unwatch, err := a.startMetrics(c, opts.describe())
+	if err != nil {
+		return err
+	}
+	defer unwatch()
 	if c.Bool("each") && len(opts.urls) > 1 {
 		return a.measureEach(c, out, opts, run)
 	}
@@ -159,6 +164,9 @@ func (a *app) plan(out *output, opts *targetOptions, n needs) error {
 // progress shows a run's progress on stderr until the function that it
 // returns is called.
 func (a *app) progress(c *cli.Context, poll func() render.Snapshot) (stop func()) {
+	if a.watch != nil {
+		a.watch.Watch(scraped(poll))
+	}
 	if c.Bool("quiet") {
 		return func() {}
 	}
@@ -181,7 +189,7 @@ func dryRunFlag() []cli.Flag {
 // commandFlags are a command's own flags and those that all measuring
 // commands share.
 func commandFlags(own ...cli.Flag) []cli.Flag {
-	return flags(own, dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags())
+	return flags(own, dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), metricsFlags(), gateFlags())
 }
 
 // hasFlag says that a command knows a flag.

@@ -74,8 +74,11 @@ func (a *app) serve(c *cli.Context) error {
 		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", w)
 	}
 	cfg = plane.Config()
-	fmt.Fprintf(a.env.Stderr, "tbl: %d cores on http://%s, seed %d; Ctrl-C ends it\n", cfg.Cores, ln.Addr(), cfg.Seed)
-	err = httpserve.New(plane, srv).Serve(c.Context, ln)
+	fmt.Fprintf(a.env.Stderr, "tbl: %d cores on http://%s, seed %d; status page at /, metrics at /metrics; Ctrl-C ends it\n", cfg.Cores, ln.Addr(), cfg.Seed)
+	var server *httpserve.Server
+	srv.Extra = statusPages(c.Context, plane, srv.Node, func() httpserve.Counts { return server.Counts() })
+	server = httpserve.New(plane, srv)
+	err = server.Serve(c.Context, ln)
 	err = errors.Join(err, plane.Close())
 	if closeLog != nil {
 		err = errors.Join(err, closeLog())

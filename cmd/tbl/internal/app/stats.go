@@ -47,7 +47,7 @@ func (a *app) statsCommand() *cli.Command {
 			ownEnv("stats", stringFlag("", "host", "", "only the device `NAME`")),
 			stringFlag("", "log-cmd", "", "read what `COMMAND` prints, such as 'ssh bigip tail -F /var/log/ltm', until Ctrl-C"),
 			stringFlag("", "syslog-listen", "", "listen for syslog on udp://`ADDRESS` or tcp://ADDRESS, until Ctrl-C"),
-		}, plotFlags(), outputFlags(), gateFlags()),
+		}, plotFlags(), outputFlags(), metricsFlags(), gateFlags()),
 		Action: a.stats,
 	}
 }
@@ -67,8 +67,13 @@ func (a *app) stats(c *cli.Context) error {
 	}
 	defer out.Close()
 	live := c.Bool("follow") || c.IsSet("log-cmd") || c.IsSet("syslog-listen")
-	if live && !c.Bool("quiet") {
-		opt.OnReport = a.liveTable()
+	unwatch, err := a.startMetrics(c, inputNames(c))
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	if live {
+		opt.OnReport = a.onReport(c)
 	}
 	// Reading makes little garbage beside its buffers: collecting it later saves
 	// a tenth of the time, and the limit keeps that from showing in the memory.
@@ -223,6 +228,26 @@ func (a *app) stdinInput() logparse.Input {
 		return logparse.Stdin(f)
 	}
 	return logparse.Reader("stdin", a.env.Stdin)
+}
+
+// onReport is what is done with the report so far of a live source; nil:
+// nothing.
+func (a *app) onReport(c *cli.Context) func(*logreport.Report) {
+	var each []func(*logreport.Report)
+	if !c.Bool("quiet") {
+		each = append(each, a.liveTable())
+	}
+	if a.watch != nil {
+		each = append(each, func(r *logreport.Report) { a.watch.Log(logCores(r)) })
+	}
+	if len(each) == 0 {
+		return nil
+	}
+	return func(r *logreport.Report) {
+		for _, f := range each {
+			f(r)
+		}
+	}
 }
 
 // liveTable shows the report so far: in place on a terminal, else below the

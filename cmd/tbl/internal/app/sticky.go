@@ -91,9 +91,17 @@ func (a *app) sticky(c *cli.Context) error {
 		return a.plan(out, r.opts, needs{rate: fmt.Sprintf("%d transactions of %d requests as fast as answered, %d at a time",
 			r.cfg.Transactions, r.cfg.Invocations, r.cfg.Workers)})
 	}
+	unwatch, err := a.startMetrics(c, r.describe())
+	if err != nil {
+		return err
+	}
+	defer unwatch()
 	tgt, err := r.open(c.Context)
 	if err != nil {
 		return err
+	}
+	if a.watch != nil {
+		tgt = &watchedTarget{tgt, a.watch}
 	}
 	out.start(tgt.Clock())
 	r.cfg.Progress = new(stickiness.Progress)
@@ -111,6 +119,14 @@ func (a *app) sticky(c *cli.Context) error {
 		return werr
 	}
 	return err
+}
+
+// describe names what the transactions go to.
+func (r *stickyRun) describe() string {
+	if r.nodes > 0 && r.via.URL == "" {
+		return fmt.Sprintf("%d embedded nodes", r.nodes)
+	}
+	return r.opts.describe()
 }
 
 // parse checks the flags.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tbl/cmd/tbl/internal/metrics"
 	"tbl/prober"
 	"tbl/prober/proof"
 	"tbl/target"
@@ -224,11 +225,28 @@ type plane struct {
 	embedded *refplane.Plane // nil when remote
 	captured *captured       // an embedded plane's log, where it is wanted
 	cluster  *clusterRun     // nil with one target
+	watch    *metrics.Run    // counts the requests; nil: nobody asks
 	close    []func() error
 }
 
+// Do performs one request.
+func (p *plane) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	if p.watch == nil {
+		return p.Target.Do(ctx, req, ans)
+	}
+	return observe(ctx, p.watch, p.Target, req, ans)
+}
+
 // open opens the target. Nothing is sent.
-func (o *targetOptions) open(context.Context) (*plane, error) {
+func (o *targetOptions) open(ctx context.Context) (*plane, error) {
+	p, err := o.openPlane()
+	if p != nil {
+		p.watch = o.a.watch
+	}
+	return p, err
+}
+
+func (o *targetOptions) openPlane() (*plane, error) {
 	if len(o.urls) == 0 {
 		return o.openEmbedded()
 	}

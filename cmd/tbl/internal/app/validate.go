@@ -175,6 +175,11 @@ func (a *app) validateEach(c *cli.Context, n needs, cfg proof.Config) error {
 	if c.Bool("dry-run") {
 		return a.plan(out, opts, n)
 	}
+	unwatch, err := a.startMetrics(c, opts.describe())
+	if err != nil {
+		return err
+	}
+	defer unwatch()
 	var targets []target.Target
 	for _, url := range opts.urls {
 		one := *opts

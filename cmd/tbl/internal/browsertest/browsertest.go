@@ -212,9 +212,14 @@ func run[T any](p *Page, a chromedp.Action[T]) T {
 }
 
 // Eval evaluates a JavaScript expression and decodes its value, by way of
-// JSON, into v, a pointer. A promise is waited for.
+// JSON, into v, a pointer; nil: the value doesn't matter. A promise is waited
+// for.
 func (p *Page) Eval(js string, v any) {
 	p.t.Helper()
+	if v == nil {
+		run(p, chromedp.Evaluate[chromedp.Void](js, chromedp.EvalAwaitPromise))
+		return
+	}
 	raw := run(p, chromedp.Evaluate[[]byte](js, chromedp.EvalAwaitPromise))
 	if err := json.Unmarshal(raw, v); err != nil {
 		p.t.Fatalf("%s: %s is %s: %v", p.url, js, raw, err)

@@ -12,8 +12,11 @@ import (
 
 // Snapshot is the state of a run at one moment.
 type Snapshot struct {
-	Done, Total  int64 // requests; Total 0: not known
-	Errors       int64
+	Done, Total int64 // requests; Total 0: not known
+	Errors      int64
+	// Scheduled is how many requests of an open loop were due; 0: none, or no
+	// schedule.
+	Scheduled    int64
 	Heard, Cores int64 // Cores 0: not known yet
 	Missing      string
 	Label        string // what is being done

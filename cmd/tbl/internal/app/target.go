@@ -46,6 +46,20 @@ func faultHelp() string {
 	return strings.Join(out, ", ")
 }
 
+// faultWords are the faults as one begins to type them: with a "=" where the
+// argument can't be left out.
+func faultWords() []string {
+	var out []string
+	for _, k := range refplane.FaultKinds() {
+		word := k.Name
+		if k.Default == "required" {
+			word += "="
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
 // targetOptions checks the target flags.
 func (a *app) targetOptions(c *cli.Context) (*targetOptions, error) {
 	o := &targetOptions{a: a}
@@ -262,6 +276,7 @@ func (o *targetOptions) openPlane() (*plane, error) {
 	if err != nil {
 		return nil, usagef("--target: %w", err)
 	}
+	o.a.shareProcessors(cfg.URL)
 	return &plane{Target: r, remote: r}, nil
 }
 

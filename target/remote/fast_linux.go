@@ -38,6 +38,7 @@ type fastPath struct {
 	epfd  *os.File
 	raw   syscall.RawConn
 	ended chan struct{} // closed when the poller has returned
+	round atomic.Uint64 // how often the poller has looked
 	shut  bool
 }
 
@@ -72,6 +73,12 @@ type slot struct {
 	// time would cost more.
 	timerAt time.Time
 	fired   atomic.Bool
+
+	// hup is the latest of the poller's rounds that found the descriptor's
+	// other side closed, since the one that may have begun before this
+	// connection: what the poller holds of an earlier one doesn't count.
+	hup   atomic.Uint64
+	since uint64
 
 	done <-chan struct{} // of the context that may kick the slot
 	// unctx ends that; nil: there is none.
@@ -166,6 +173,7 @@ func (f *fastPath) poll(ended chan<- struct{}) {
 	var events [128]unix.EpollEvent
 	_ = f.raw.Read(func(fd uintptr) bool { // an error means that it was closed
 		for {
+			round := f.round.Add(1)
 			n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&events[0])),
 				uintptr(len(events)), 0, 0, 0)
 			if errno != 0 {
@@ -173,7 +181,11 @@ func (f *fastPath) poll(ended chan<- struct{}) {
 			}
 			f.mu.Lock()
 			for _, e := range events[:n] {
-				f.slots[e.Fd].kick()
+				s := f.slots[e.Fd]
+				if e.Events&unix.EPOLLRDHUP != 0 {
+					s.hup.Store(round)
+				}
+				s.kick()
 			}
 			f.mu.Unlock()
 			if int(n) < len(events) {

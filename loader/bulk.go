@@ -30,6 +30,7 @@ type bulk struct {
 
 	ending
 	base       time.Time
+	reused     []byte // ReuseBodies: what goes out in each post of the run
 	next       atomic.Int64
 	mismatches atomic.Int64
 }
@@ -92,6 +93,9 @@ func (b *bulk) now() time.Duration { return b.clock.Now().Sub(b.base) }
 // run is one run; false when it was ended before its first post.
 func (b *bulk) run(ctx context.Context, run int) bool {
 	b.next.Store(0)
+	if b.cfg.ReuseBodies && b.cfg.Source == nil {
+		b.reused = source.FillUUIDs(b.reused, b.keys, b.random(run, 0))
+	}
 	fillers := make([]*filler, b.workers)
 	for i := range fillers {
 		fillers[i] = &filler{bulk: b, run: run}
@@ -200,7 +204,6 @@ type filler struct {
 	carry  []byte // a source's key that did not fit into the last body
 	key    []byte
 	val    []byte
-	reuse  *body // ReuseBodies: the body that goes out again
 	own    body  // virtual time
 	// free and full hold both bodies, so that nobody waits to send.
 	free, full chan *body
@@ -258,21 +261,23 @@ func (f *filler) fill(b *body) bool {
 		return false
 	}
 	b.num, b.keys = n, int64(f.keys)
-	if f.cfg.ReuseBodies {
-		if f.reuse != nil {
-			b.data = f.reuse.data
-			return true
-		}
-		f.reuse = b
+	if f.reused != nil {
+		b.data = f.reused
+		return true
 	}
-	switch {
-	case f.repeat:
-		f.chacha = source.NewSeeded(f.seed, uint64(f.run)<<32|uint64(n))
-	case f.chacha == nil:
-		f.chacha = source.NewRandom()
+	if f.repeat || f.chacha == nil {
+		f.chacha = f.random(f.run, n)
 	}
 	b.data = source.FillUUIDs(b.data, f.keys, f.chacha)
 	return true
+}
+
+// random is the source of the keys of a run from its post n on.
+func (b *bulk) random(run int, n int64) *rand.ChaCha8 {
+	if b.repeat {
+		return source.NewSeeded(b.seed, uint64(run)<<32|uint64(n))
+	}
+	return source.NewRandom()
 }
 
 func (f *filler) fromSource(b *body) bool {

@@ -241,8 +241,8 @@ type BulkConfig struct {
 	StartAt time.Time
 	// Source gives the keys (its values are not used). Nil: fresh UUIDs.
 	Source Source
-	// ReuseBodies sends every worker's first body again and again: it measures
-	// the wire, and writes the same keys.
+	// ReuseBodies sends one body again and again, all workers the same: it
+	// measures the wire, and writes the same keys.
 	ReuseBodies bool
 	// Timeout is what a post may take, plus one second for each 100,000 keys
 	// or 4 MiB of it. 0: as long as the target lets it. In virtual time there

@@ -23,7 +23,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 pairs=7
-count=100000
+count=200000
 while getopts n:c: o; do
   case $o in
     n) pairs=$OPTARG ;;

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/url"
 	"runtime"
+
+	"tbl/target/remote"
 )
 
 // setProcessors sets how many processors the process uses at once, unless the
@@ -19,20 +21,17 @@ func setProcessors(getenv func(string) string) func(int) {
 // shareProcessors leaves half of the machine's processors to a server that
 // runs on it. A client that uses all of them takes them from the server it
 // measures, and the processors' waking each other costs more than a second
-// one gains: the rate falls and the cost of a request rises.
-func (a *app) shareProcessors(target string) {
-	if a.env.Processors != nil && onThisMachine(target) {
+// one gains: the rate falls and the cost of a request rises. Not so where the
+// client has much to do itself: over TLS, and on the portable path.
+func (a *app) shareProcessors(cfg *remote.Config) {
+	u, err := url.Parse(cfg.URL)
+	if err == nil && a.env.Processors != nil && u.Scheme == "http" && !cfg.Portable && onThisMachine(u.Hostname()) {
 		a.env.Processors(max(1, runtime.NumCPU()/2))
 	}
 }
 
-// onThisMachine says that the URL names an address of this machine.
-func onThisMachine(target string) bool {
-	u, err := url.Parse(target)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
+// onThisMachine says that host is an address of this machine.
+func onThisMachine(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -276,7 +276,7 @@ func (o *targetOptions) openPlane() (*plane, error) {
 	if err != nil {
 		return nil, usagef("--target: %w", err)
 	}
-	o.a.shareProcessors(cfg.URL)
+	o.a.shareProcessors(&cfg)
 	return &plane{Target: r, remote: r}, nil
 }
 

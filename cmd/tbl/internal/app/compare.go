@@ -270,8 +270,11 @@ func settings(base, now []*runfile.File) []render.Setting {
 	add("command line", func(f *runfile.File) string { return strings.Join(withoutOutput(f.Header.Args), " ") })
 	add("machine", func(f *runfile.File) string {
 		e := f.Header.Environment
-		if e == nil {
+		switch {
+		case f.Header.VirtualClock:
 			return "simulated"
+		case e == nil:
+			return "several"
 		}
 		return fmt.Sprintf("%s, %d cores, %s %s", e.CPU, e.Cores, e.OS, e.Kernel)
 	})

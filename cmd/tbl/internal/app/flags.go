@@ -79,6 +79,9 @@ type (
 
 func (d *decimalInt) String() string { return strconv.Itoa(int(*d)) }
 
+// Get is asked for by cli.Context.Value.
+func (d *decimalInt) Get() any { return int(*d) }
+
 func (d *decimalInt) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -89,6 +92,9 @@ func (d *decimalInt) Set(s string) error {
 }
 
 func (d *decimalUint) String() string { return strconv.FormatUint(uint64(*d), 10) }
+
+// Get is decimalInt's.
+func (d *decimalUint) Get() any { return uint64(*d) }
 
 func (d *decimalUint) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 64)

@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +24,7 @@ import (
 
 func stdoutFormats() []string {
 	var out []string
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		if f.Stdout {
 			out = append(out, f.Name)
 		}
@@ -31,7 +34,7 @@ func stdoutFormats() []string {
 
 func exportEndings() []string {
 	var out []string
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		out = append(out, f.Ending)
 	}
 	return out
@@ -49,8 +52,10 @@ type output struct {
 	plot    *render.PlotStyle // nil: none
 	asserts []verdict.Assertion
 	args    []string
-	clock   target.Clock // the measured target's
-	started time.Time    // on it
+	flags   map[string]string // the settings, see runfile.Header
+	merged  *runfile.Header   // of a run made of others; nil: this one ran itself
+	clock   target.Clock      // the measured target's
+	started time.Time         // on it
 }
 
 type export struct {
@@ -61,12 +66,12 @@ type export struct {
 
 // output checks the output flags. Close it in any case.
 func (a *app) output(c *cli.Context) (*output, error) {
-	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict"), args: a.args}
+	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict"), args: a.args, flags: savedSettings(c)}
 	o.start(target.Wall{})
 	if err := oneOf("format", c.String("format"), stdoutFormats()...); err != nil {
 		return nil, err
 	}
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		if f.Name == c.String("format") {
 			o.format = f
 		}
@@ -99,24 +104,32 @@ func (a *app) output(c *cli.Context) (*output, error) {
 }
 
 func (o *output) addExport(path string) error {
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		if strings.EqualFold(filepath.Ext(path), f.Ending) {
-			// Written beside its final name and renamed: a run that fails leaves
-			// an earlier file as it was.
-			temp, err := os.CreateTemp(filepath.Dir(path), ".tbl-*")
+			e, err := newExport("--export", path, f)
 			if err != nil {
-				var pathErr *os.PathError
-				if errors.As(err, &pathErr) {
-					// The temporary name means nothing to the user.
-					err = pathErr.Err
-				}
-				return usagef("--export %s: %w", path, err)
+				return err
 			}
-			o.exports = append(o.exports, export{path, f, temp})
+			o.exports = append(o.exports, e)
 			return nil
 		}
 	}
 	return usagef("--export %s: want a file ending in %s", path, strings.Join(exportEndings(), ", "))
+}
+
+// newExport opens a file that a flag names. It is written beside its final
+// name and renamed: a run that fails leaves an earlier file as it was.
+func newExport(flag, path string, f render.Format) (export, error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".tbl-*")
+	if err != nil {
+		var pathErr *os.PathError
+		if errors.As(err, &pathErr) {
+			// The temporary name means nothing to the user.
+			err = pathErr.Err
+		}
+		return export{}, usagef("%s %s: %w", flag, path, err)
+	}
+	return export{path, f, temp}, nil
 }
 
 // columns is the width of the terminal on stdout, 0 where it is none.
@@ -134,16 +147,67 @@ func (o *output) start(clock target.Clock) {
 	o.clock, o.started = clock, clock.Now()
 }
 
-// header says what ran.
-func (o *output) header(command string) runfile.Header {
+// header says what ran. fields are the result's own.
+func (o *output) header(command string, fields map[string]any) runfile.Header {
 	h := runfile.Header{
-		Schema: runfile.Schema, Version: runfile.Version, Command: command, Args: runfile.Redact(o.args),
+		Command: command, Settings: o.flags, Target: targetOf(fields), Seed: seedOf(fields, o.flags),
 		Started: o.started.UTC(), DurationNS: o.clock.Now().Sub(o.started).Nanoseconds(),
+		VirtualClock: o.clock.Virtual(), Environment: runfile.Here(release),
 	}
-	if !o.clock.Virtual() {
-		h.Environment = runfile.Here(release)
+	if o.merged != nil {
+		h = *o.merged
 	}
+	h.Schema, h.Version, h.Args = runfile.Schema, runfile.Version, runfile.Redact(o.args)
 	return h
+}
+
+// unsaved are flags that are no settings of a run: they say where its result
+// goes and how it looks, or ask for something else than a run.
+var unsaved = [...]string{"export", "format", "quiet", "v", "plot", "ascii", "dry-run", "metrics", "help"}
+
+// savedSettings are the values of the command's flags as they are saved: an
+// empty one is not.
+func savedSettings(c *cli.Context) map[string]string {
+	out := map[string]string{}
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		switch {
+		case slices.Contains(unsaved[:], name), runfile.Secret(name):
+		default:
+			text := fmt.Sprint(c.Value(name))
+			if v, ok := c.Value(name).(cli.StringSlice); ok {
+				text = strings.Join(v.Value(), ", ")
+			}
+			if text != "" {
+				out[name] = text
+			}
+		}
+	}
+	return out
+}
+
+// targetOf is what a result says that it measured.
+func targetOf(fields map[string]any) string {
+	name, _ := fields["target"].(string)
+	if parts, ok := fields["targets"].([]any); ok {
+		var names []string
+		for _, p := range parts {
+			m, _ := p.(map[string]any)
+			names = append(names, targetOf(m))
+		}
+		name = strings.Join(names, ", ")
+	}
+	return name
+}
+
+// seedOf is the seed that a result says it used, or that was asked for.
+func seedOf(fields map[string]any, flags map[string]string) uint64 {
+	text := flags["seed"]
+	if n, ok := fields["seed"].(json.Number); ok {
+		text = n.String()
+	}
+	seed, _ := strconv.ParseUint(text, 10, 64) // 0 where there is none
+	return seed
 }
 
 // Close removes what was not written.
@@ -183,7 +247,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		d.Interrupt()
 	}
 	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
-	head := o.header(d.Command)
+	head := o.header(d.Command, fields)
 	d.Started, d.Length = head.Started, time.Duration(head.DurationNS)
 	fields["run"], fields["exit"], fields["verdicts"] = head, o.a.code, d.Verdicts
 	if d.Overall != nil {
@@ -247,7 +311,7 @@ func (a *app) github(d *render.Document) error {
 	if err != nil {
 		return err
 	}
-	for _, form := range render.Formats() {
+	for _, form := range formats() {
 		if form.Name == "markdown" {
 			_, err = fmt.Fprintf(f, "## tbl %s\n\n", d.Command)
 			err = errors.Join(err, form.Write(f, d))

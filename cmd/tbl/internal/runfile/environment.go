@@ -11,6 +11,9 @@ import (
 // Here describes this machine. What can't be told is empty.
 func Here(version string) *Environment {
 	e := &Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(), Version: version}
+	if name, err := os.Hostname(); err == nil {
+		e.Host = name
+	}
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		e.Kernel = strings.TrimSpace(string(b))
 	}

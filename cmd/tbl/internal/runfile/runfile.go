@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 	// Schema names the format.
 	Schema = "tbl.run"
 	// Version is the newest one, which is written. All older ones are read.
-	Version = 1
+	Version = 2
 	// MaxBytes bounds a file; the longest runs with the most cores stay far
 	// below it.
 	MaxBytes = 256 << 20
@@ -40,15 +41,29 @@ type Header struct {
 	Command string `json:"command"`
 	// Args is the command line behind the program's name, secrets blotted out.
 	Args []string `json:"args"`
+	// Settings are the values of the command's flags by their names, defaults
+	// and those from the environment included; without secrets and without
+	// what only says where the result goes. Nil in files of version 1.
+	Settings map[string]string `json:"settings"`
+	// Target is what was measured, as the result names it; several are joined
+	// by commas. Empty: nothing was (logs were read, or other runs).
+	Target string `json:"target"`
+	// Seed is the one that the run used, 0: none, or drawn and not known.
+	Seed uint64 `json:"seed"`
 	// Started is the run's start on the target's clock, DurationNS its length.
 	Started    time.Time `json:"started"`
 	DurationNS int64     `json:"duration_ns"`
-	// Environment is nil for simulated runs, which depend on none.
-	Environment *Environment `json:"environment,omitempty"`
+	// VirtualClock says that the run was simulated: its times are the model's,
+	// and nothing of it depends on the machine.
+	VirtualClock bool `json:"virtual_clock"`
+	// Environment is nil for simulated runs of version 1, and where the parts of
+	// a merged run had different ones.
+	Environment *Environment `json:"environment"`
 }
 
 // Environment is the machine that the client ran on.
 type Environment struct {
+	Host    string `json:"host,omitempty"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
 	Kernel  string `json:"kernel,omitempty"`
@@ -65,11 +80,16 @@ type File struct {
 	Header Header
 	// Fields are the result's own, "run" left out.
 	Fields map[string]json.RawMessage
+
+	head json.RawMessage // the header as it was read, for what is unknown in it
 }
 
 // MarshalJSON writes the header and all fields, the known and the unknown.
 func (f *File) MarshalJSON() ([]byte, error) {
 	head, err := json.Marshal(f.Header)
+	if err == nil && f.head != nil {
+		head, err = overlay(f.head, head)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +99,23 @@ func (f *File) MarshalJSON() ([]byte, error) {
 	}
 	all["run"] = head
 	return json.Marshal(all)
+}
+
+// overlay is the JSON object old with the fields of the object now in their
+// places; objects within are laid over each other in the same way.
+func overlay(old, now json.RawMessage) (json.RawMessage, error) {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(old, &a) != nil || json.Unmarshal(now, &b) != nil || a == nil || b == nil {
+		return now, nil
+	}
+	for name, v := range b {
+		merged, err := overlay(a[name], v)
+		if err != nil {
+			return nil, err
+		}
+		a[name] = merged
+	}
+	return json.Marshal(a)
 }
 
 // Decode fills v, a pointer to a result, from the file's fields.
@@ -146,11 +183,27 @@ func Parse(raw []byte) (*File, error) {
 		return nil, fmt.Errorf("%w: version %d, this program reads up to %d: use a newer one", ErrForeign, f.Header.Version, Version)
 	}
 	delete(f.Fields, "run")
+	f.head = head
+	if f.Header.Version == 1 {
+		f.upgrade()
+	}
 	return f, nil
+}
+
+// upgrade fills in what version 1 had in other places.
+func (f *File) upgrade() {
+	h := &f.Header
+	h.VirtualClock = h.Environment == nil
+	// Where they have another type they are something else's.
+	_ = json.Unmarshal(f.Fields["target"], &h.Target)
+	_ = json.Unmarshal(f.Fields["seed"], &h.Seed)
 }
 
 // secrets are the flags whose values are no part of a saved command line.
 var secrets = [...]string{"token", "header", "secret"}
+
+// Secret says that a flag's value is no part of a saved run.
+func Secret(flag string) bool { return slices.Contains(secrets[:], flag) }
 
 // Redact returns args with the values of secret flags blotted out.
 func Redact(args []string) []string {

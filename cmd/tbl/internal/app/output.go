@@ -24,7 +24,7 @@ import (
 
 func stdoutFormats() []string {
 	var out []string
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		if f.Stdout {
 			out = append(out, f.Name)
 		}
@@ -34,7 +34,7 @@ func stdoutFormats() []string {
 
 func exportEndings() []string {
 	var out []string
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		out = append(out, f.Ending)
 	}
 	return out
@@ -71,7 +71,7 @@ func (a *app) output(c *cli.Context) (*output, error) {
 	if err := oneOf("format", c.String("format"), stdoutFormats()...); err != nil {
 		return nil, err
 	}
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		if f.Name == c.String("format") {
 			o.format = f
 		}
@@ -104,7 +104,7 @@ func (a *app) output(c *cli.Context) (*output, error) {
 }
 
 func (o *output) addExport(path string) error {
-	for _, f := range render.Formats() {
+	for _, f := range formats() {
 		if strings.EqualFold(filepath.Ext(path), f.Ending) {
 			e, err := newExport("--export", path, f)
 			if err != nil {

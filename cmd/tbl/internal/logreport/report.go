@@ -3,6 +3,7 @@
 package logreport
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -134,6 +135,16 @@ func (c Cores) MarshalJSON() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Cores) UnmarshalJSON(raw []byte) error {
+	var byID map[string]verdict.CoreLocality
+	if err := json.Unmarshal(raw, &byID); err != nil {
+		return fmt.Errorf("cores: %w", err)
+	}
+	*c = slices.SortedFunc(maps.Values(byID), func(a, b verdict.CoreLocality) int { return a.Core.Compare(b.Core) })
+	return nil
+}
+
 // Number is a core in a list: a JSON number, or "1/0" on a chassis.
 type Number timingstats.CoreID
 
@@ -143,6 +154,11 @@ func (n Number) MarshalJSON() ([]byte, error) {
 		return json.Marshal(n.Core)
 	}
 	return json.Marshal(timingstats.CoreID(n).String())
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (n *Number) UnmarshalJSON(raw []byte) error {
+	return (*timingstats.CoreID)(n).UnmarshalText(bytes.Trim(raw, `"`))
 }
 
 func numbers(cores []timingstats.CoreID) []Number {

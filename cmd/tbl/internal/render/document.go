@@ -87,6 +87,15 @@ func (d *Document) Append(name string, header ...string) *Table {
 // Row appends a row.
 func (t *Table) Row(cells ...any) { t.Rows = append(t.Rows, cells) }
 
+// Texts are the table's rows as people read them.
+func (t *Table) Texts() [][]string {
+	out := make([][]string, len(t.Rows))
+	for i, r := range t.Rows {
+		out[i] = cells(r, text)
+	}
+	return out
+}
+
 // Conclude fills Overall, unless the result brought its own and nothing has
 // made it worse: the only verdict, or the worst one, or that all hold.
 func (d *Document) Conclude(strict bool) {

@@ -1,0 +1,200 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/timingstats/verdict"
+)
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed page.css
+var pageCSS string
+
+// page is what the template shows.
+type page struct {
+	Title    string
+	Style    template.CSS
+	State    string // of the worst run
+	Headline string
+	Runs     []pageRun
+	Several  bool
+	Charts   []pageChart
+	Absent   []string
+}
+
+type pageRun struct {
+	ID, Name, State, Line string
+	Verdicts              []pageVerdict
+	Blocks                []pageBlock
+	Facts                 []fact
+	Repeat, Problem       string
+	Redacted              bool
+}
+
+type pageVerdict struct {
+	Name, State, Line string
+	Causes            []string
+}
+
+type pageBlock struct {
+	Lines []string
+	Table *pageTable
+}
+
+type pageTable struct {
+	Name   string
+	Header []string
+	Rows   [][]string
+	Left   bool
+}
+
+type pageChart struct {
+	ID, Title, Caption string
+	Notes              []string
+	SVG                template.HTML
+	Table              *pageTable
+}
+
+type fact struct{ Name, Value string }
+
+// WriteHTML writes the page: one file that needs no other, no network and no
+// script.
+func (r *Report) WriteHTML(w io.Writer) error {
+	p := page{Several: len(r.Runs) > 1, Absent: r.Absent, Style: template.CSS(styles())}
+	commands := map[string]bool{}
+	for _, c := range r.Charts {
+		commands[c.Command] = true
+	}
+	for i, c := range r.Charts {
+		id := fmt.Sprintf("chart-%d-%s", i+1, c.Name)
+		svg, err := c.inline(id)
+		if err != nil {
+			return fmt.Errorf("chart %s: %w", c.Name, err)
+		}
+		title := c.Title
+		if len(commands) > 1 {
+			title += " (" + c.Command + ")"
+		}
+		// The SVG is built by us, its words escaped.
+		p.Charts = append(p.Charts, pageChart{ID: id, Title: title, Caption: c.Caption, Notes: c.Notes, SVG: template.HTML(svg), Table: pageTableOf(c.Table)})
+	}
+	worst := r.Runs[0].State()
+	for i, run := range r.Runs {
+		worst = max(worst, run.State())
+		p.Runs = append(p.Runs, pageRunOf(fmt.Sprintf("run-%d", i+1), run))
+	}
+	p.State = stateWord(worst)
+	p.Title = "tbl " + r.Runs[0].Header.Command
+	p.Headline = r.Runs[0].Line()
+	if p.Several {
+		p.Title = "tbl report of " + plural(len(r.Runs), "run")
+		p.Headline = headline(r.Runs)
+	}
+	t, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, p)
+}
+
+// headline counts the runs by their outcome, the worst first.
+func headline(runs []*Run) string {
+	var parts []string
+	for s := verdict.Fail; ; s-- {
+		var names []string
+		for _, r := range runs {
+			if r.State() == s {
+				names = append(names, r.Name)
+			}
+		}
+		if len(names) > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s", stateWord(s), strings.Join(names, ", ")))
+		}
+		if s == verdict.NotJudged {
+			return strings.Join(parts, "; ")
+		}
+	}
+}
+
+// stateWord is the outcome as the page writes and colours it.
+func stateWord(s verdict.State) string { return s.String() }
+
+func pageTableOf(t *render.Table) *pageTable {
+	if t == nil || len(t.Rows) == 0 {
+		return nil
+	}
+	return &pageTable{Name: t.Name, Header: t.Header, Rows: t.Texts(), Left: t.Left}
+}
+
+func pageRunOf(id string, r *Run) pageRun {
+	p := pageRun{ID: id, Name: r.Name, State: stateWord(r.State()), Line: r.Line(), Repeat: r.Repeat, Problem: r.Problem, Facts: facts(r), Redacted: strings.Contains(r.Repeat, "***")}
+	for _, v := range r.Doc.Verdicts {
+		p.Verdicts = append(p.Verdicts, pageVerdict{string(v.Name), stateWord(v.State), v.Line, v.Causes})
+	}
+	for _, b := range r.Doc.Blocks {
+		switch {
+		case b.Table != nil:
+			if t := pageTableOf(b.Table); t != nil {
+				p.Blocks = append(p.Blocks, pageBlock{Table: t})
+			}
+		case len(p.Blocks) > 0 && p.Blocks[len(p.Blocks)-1].Table == nil:
+			last := &p.Blocks[len(p.Blocks)-1]
+			last.Lines = append(last.Lines, b.Line)
+		default:
+			p.Blocks = append(p.Blocks, pageBlock{Lines: []string{b.Line}})
+		}
+	}
+	for _, l := range r.Doc.Closing {
+		p.Blocks = append(p.Blocks, pageBlock{Lines: []string{l}})
+	}
+	return p
+}
+
+// facts say what ran where and when.
+func facts(r *Run) []fact {
+	h := r.Header
+	var out []fact
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, fact{name, value})
+		}
+	}
+	add("command", "tbl "+h.Command)
+	add("target", r.Target)
+	add("seed", r.Seed)
+	add("file", r.Path)
+	if simulated(h) {
+		add("clock", "simulated: the figures are the same on every machine")
+		add("simulated time", render.Duration(r.Length()))
+	} else {
+		add("started", h.Started.UTC().Format(time.RFC3339))
+		add("took", render.Duration(r.Length()))
+	}
+	if e := h.Environment; e != nil {
+		add("client", e.Host)
+		add("processor", e.CPU)
+		add("cores of the client", fmt.Sprint(e.Cores))
+		add("system", strings.TrimSpace(e.OS+"/"+e.Arch+" "+e.Kernel))
+		add("tbl", e.Version+", "+e.Go)
+	}
+	add("run file", fmt.Sprintf("%s, version %d", h.Schema, h.Version))
+	return out
+}
+
+// styles is the style sheet with the inks as variables.
+func styles() string {
+	var light, dark strings.Builder
+	for _, k := range inks() {
+		fmt.Fprintf(&light, "--%s:%s;", k.name, hex(k.light))
+		fmt.Fprintf(&dark, "--%s:%s;", k.name, hex(k.dark))
+	}
+	return strings.NewReplacer("/*light inks*/", light.String(), "/*dark inks*/", dark.String()).Replace(pageCSS)
+}

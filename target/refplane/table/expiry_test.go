@@ -4,18 +4,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// threadCPU is the calling thread's processor time.
-func threadCPU(tb testing.TB) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(ts.Nano())
-}
 
 // expireAll sweeps the store in the steps that a core takes, and returns the
 // longest one's processor time.

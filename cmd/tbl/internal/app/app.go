@@ -105,7 +105,7 @@ func (a *app) cli() *cli.App {
 			a.resetCommand(), a.loadCommand(), a.bulkPostCommand(), a.probeCommand(), a.statsCommand(), a.stickyCommand(),
 			a.findNamesCommand(), a.metaCommand(), a.sessionCommand(), a.compareCommand(), a.reportCommand(),
 			a.iruleCommand(), a.lintCommand(),
-			a.completionCommand(), a.versionCommand(),
+			a.completionCommand(), a.manCommand(), a.versionCommand(),
 		},
 	}
 	c.OnUsageError = onUsageError

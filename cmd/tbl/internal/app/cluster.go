@@ -21,21 +21,18 @@ import (
 
 // clusterFlags are the flags of commands that balance over several nodes.
 func clusterFlags() []cli.Flag {
-	names := ""
-	for p := range cluster.NumPolicies {
-		if p > 0 {
-			names += ", "
-		}
-		names += p.String()
-	}
 	return []cli.Flag{
-		stringFlag(catTarget, "policy", cluster.RoundRobin.String(), "how to pick a node: "+names),
+		among(stringFlag(catTarget, "policy", cluster.RoundRobin.String(), "how to pick a node: "+strings.Join(cluster.PolicyNames(), ", ")), cluster.PolicyNames()...),
 		boolFlag(catTarget, "sticky", "keep each transaction on one node"),
 		boolFlag(catTarget, "repin", "with --sticky: let another node go on with a transaction whose node has left, instead of refusing"),
-		stringFlag(catTarget, "pin-at", "first-call", "with --sticky: pin at the first-call that reached a node, or at begin"),
-		stringFlag(catTarget, "transport", "fresh", "remote nodes: fresh or pooled connections"),
+		among(stringFlag(catTarget, "pin-at", "first-call", "with --sticky: pin at the first-call that reached a node, or at begin"), pinMoments()...),
+		among(stringFlag(catTarget, "transport", "fresh", "remote nodes: fresh or pooled connections"), transports()...),
 	}
 }
+
+// pinMoments are the values of --pin-at, transports those of --transport.
+func pinMoments() []string { return []string{"first-call", "begin"} }
+func transports() []string { return []string{"fresh", "pooled"} }
 
 // clusterOptions are the checked cluster flags.
 type clusterOptions struct {
@@ -82,13 +79,13 @@ func parseCluster(c *cli.Context) (clusterOptions, error) {
 	if c.Bool("repin") {
 		o.cfg.Gone = cluster.Repin
 	}
-	if err := oneOf("pin-at", c.String("pin-at"), "first-call", "begin"); err != nil {
+	if err := oneOf("pin-at", c.String("pin-at"), pinMoments()...); err != nil {
 		return o, err
 	}
 	if c.String("pin-at") == "begin" {
 		o.cfg.Mode = cluster.AtBegin
 	}
-	if err := oneOf("transport", c.String("transport"), "fresh", "pooled"); err != nil {
+	if err := oneOf("transport", c.String("transport"), transports()...); err != nil {
 		return o, err
 	}
 	o.transport = cluster.Fresh

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"tbl/target/refplane"
 )
 
 // Categories of flags in the help.
@@ -29,6 +31,36 @@ func stringFlag(cat, name, def, usage string) cli.Flag {
 
 func stringsFlag(cat, name, usage string) cli.Flag {
 	return &cli.StringSliceFlag{Category: cat, Name: name, Usage: usage, EnvVars: env(name)}
+}
+
+// choice is a flag whose values are words of a list, or begin with one that
+// ends in "=", ":" or "@". Completion offers them.
+type choice interface{ choices() []string }
+
+type (
+	choiceFlag struct {
+		*cli.StringFlag
+		words []string
+	}
+	choicesFlag struct {
+		*cli.StringSliceFlag
+		words []string
+	}
+)
+
+func (f choiceFlag) choices() []string  { return f.words }
+func (f choicesFlag) choices() []string { return f.words }
+
+// among says which words a flag takes. The check of the value stays with who
+// reads it.
+func among(f cli.Flag, words ...string) cli.Flag {
+	switch f := f.(type) {
+	case *cli.StringFlag:
+		return choiceFlag{f, words}
+	case *cli.StringSliceFlag:
+		return choicesFlag{f, words}
+	}
+	return f
 }
 
 func intFlag(cat, name string, def int, usage string) cli.Flag {
@@ -171,9 +203,9 @@ func embeddedFlags() []cli.Flag {
 	return []cli.Flag{
 		intFlag(catEmbedded, "cores", 4, "number of cores, 1 to 256"),
 		uint64Flag(catEmbedded, "seed", "seed of ownership, connections and faults"),
-		stringFlag(catEmbedded, "clock", "wall", "wall (real threads) or model (seeded simulation)"),
-		stringFlag(catEmbedded, "dag", "tuple", "what of a connection picks the core: tuple, ports or src-ip"),
-		stringsFlag(catEmbedded, "fault", "a mistake to make (repeatable): "+faultHelp()),
+		among(stringFlag(catEmbedded, "clock", "wall", "wall (real threads) or model (seeded simulation)"), refplane.ClockNames()...),
+		among(stringFlag(catEmbedded, "dag", "tuple", "what of a connection picks the core: tuple, ports or src-ip"), refplane.DAGNames()...),
+		among(stringsFlag(catEmbedded, "fault", "a mistake to make (repeatable): "+faultHelp()), faultWords()...),
 		durationFlag(catEmbedded, "click", 10*time.Nanosecond, "length of a click"),
 		durationFlag(catEmbedded, "handoff-delay", 0, "added to each operation on another core's subtable"),
 		intFlag(catEmbedded, "max-tries", 0, "names tried in discovery, 0: max(200, 25 per core)"),
@@ -185,7 +217,7 @@ func embeddedFlags() []cli.Flag {
 // outputFlags are the flags of every command that prints a result.
 func outputFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag(catOutput, "format", "text", "what goes to stdout: "+strings.Join(stdoutFormats(), ", ")),
+		among(stringFlag(catOutput, "format", "text", "what goes to stdout: "+strings.Join(stdoutFormats(), ", ")), stdoutFormats()...),
 		stringsFlag(catOutput, "export", "also write to `FILE`, the form told by its ending: "+strings.Join(exportEndings(), " ")+" (repeatable)"),
 		boolFlag(catOutput, "quiet", "no progress, and of the text only the verdict lines"),
 		boolFlag(catOutput, "v", "say more on stderr"),

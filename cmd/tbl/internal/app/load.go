@@ -12,6 +12,7 @@ import (
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/loader"
+	"tbl/loader/source"
 	"tbl/timingstats/verdict"
 )
 
@@ -27,7 +28,7 @@ func (a *app) loadCommand() *cli.Command {
 			intFlag("", "max-connections", loader.DefaultMaxConnections, "coverage-driven: connections at most"),
 			intFlag("", "workers", loader.DefaultWorkers, "requests at a time"),
 			stringFlag("", "key-prefix", loader.DefaultKeyPrefix, "prefix of generated keys"),
-			stringFlag("", "keys", loader.KeysSeq.String(), "generated keys: seq, uuid or zipf"),
+			among(stringFlag("", "keys", loader.KeysSeq.String(), "generated keys: seq, uuid or zipf"), source.KeysNames()...),
 			intFlag("", "value-size", loader.DefaultValueSize, "size of generated values in bytes"),
 			floatFlag("", "rate", 0, "open loop: requests per second, 0: as fast as answered"),
 			durationFlag("", "ramp", 0, "let --rate grow from 0 over that time"),

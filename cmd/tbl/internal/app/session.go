@@ -31,19 +31,18 @@ func (a *app) sessionCommand() *cli.Command {
 			intFlag("", "key-timeout", session.DefaultTimeout, "idle timeout of keys that have one, in seconds"),
 			intFlag("", "key-lifetime", session.DefaultLifetime, "lifetime of keys that have one, in seconds"),
 			stringFlag("", "mix", "60:30:10", "shares of keys with a timeout, with a lifetime, for ever"),
-			stringsFlag("", "design", "only this `DESIGN`: "+designNames()+" (repeatable)"),
+			among(stringsFlag("", "design", "only this `DESIGN`: "+strings.Join(designNames(), ", ")+" (repeatable)"), designNames()...),
 			intFlag("", "workers", session.DefaultWorkers, "requests at a time"),
 		),
 		Action: a.session,
 	}
 }
 
-func designNames() string {
-	var out []string
+func designNames() (out []string) {
 	for _, d := range session.Designs() {
 		out = append(out, string(d))
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 func (a *app) session(c *cli.Context) error {
@@ -73,7 +72,7 @@ func (a *app) session(c *cli.Context) error {
 		return err
 	}
 	for _, d := range c.StringSlice("design") {
-		if err := oneOf("design", d, strings.Split(designNames(), ", ")...); err != nil {
+		if err := oneOf("design", d, designNames()...); err != nil {
 			return err
 		}
 		cfg.Designs = append(cfg.Designs, session.Design(d))

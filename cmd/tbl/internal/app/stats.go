@@ -38,12 +38,12 @@ func (a *app) statsCommand() *cli.Command {
 			boolFlag("", "all-lines", "count PROBE lines as samples too"),
 			boolFlag("", "probes", "report PROBE lines only: which core owns each name"),
 			stringFlag("", "expect-owner", "", "with --probes: core `K` that must own every name"),
-			stringFlag("", "rule", string(verdict.RuleShare), "share (share of slow samples, with its interval) or mean (plain)"),
-			stringFlag("", "group-by", "", "summarise by subtable, host or minute too"),
+			among(stringFlag("", "rule", string(verdict.RuleShare), "share (share of slow samples, with its interval) or mean (plain)"), rules()...),
+			among(stringFlag("", "group-by", "", "summarise by subtable, host or minute too"), logreport.GroupKinds()...),
 			boolFlag("", "follow", "go on as the file grows, across rotation; a table about every two seconds on stderr"),
 			stringFlag("", "since", "", "leave out what is older than `TIME`: 2026-05-06T16:02:11, 16:02:11, or 90m ago"),
 			stringFlag("", "until", "", "leave out what is younger than `TIME`"),
-			stringFlag("", "run", "last", "which run: last, all, or a number from 1"),
+			among(stringFlag("", "run", "last", "which run: last, all, or a number from 1"), "last", "all"),
 			ownEnv("stats", stringFlag("", "host", "", "only the device `NAME`")),
 			stringFlag("", "log-cmd", "", "read what `COMMAND` prints, such as 'ssh bigip tail -F /var/log/ltm', until Ctrl-C"),
 			stringFlag("", "syslog-listen", "", "listen for syslog on udp://`ADDRESS` or tcp://ADDRESS, until Ctrl-C"),
@@ -91,6 +91,9 @@ func (a *app) stats(c *cli.Context) error {
 	return out.finish(c.Context, render.Stats(r))
 }
 
+// rules are the values of --rule.
+func rules() []string { return []string{string(verdict.RuleShare), string(verdict.RuleMean)} }
+
 func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err error) {
 	if opt.Threshold, opt.AutoThreshold, err = threshold(c); err != nil {
 		return opt, err
@@ -98,7 +101,7 @@ func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err err
 	if err := positiveIfSet(c, "cores"); err != nil {
 		return opt, err
 	}
-	if err := oneOf("rule", c.String("rule"), string(verdict.RuleShare), string(verdict.RuleMean)); err != nil {
+	if err := oneOf("rule", c.String("rule"), rules()...); err != nil {
 		return opt, err
 	}
 	if opt.GroupBy = c.String("group-by"); opt.GroupBy != "" {

@@ -35,8 +35,8 @@ func (a *app) stickyCommand() *cli.Command {
 			intFlag("", "nodes", 3, "embedded nodes, 1 to 64; they are called 1, 2, …"),
 			stringFlag("", "via", "", "base `URL` of a load balancer to ask through, one cookie jar per transaction"),
 			stringFlag("", "path", "/info", "what to GET at --via"),
-			stringFlag("", "node-from", remote.NodeFrom{}.String(), "where an answer to --via names its node: header:NAME, cookie:NAME or body:REGEXP"),
-			stringsFlag("", "fail", "make requests to a node fail, `KIND@NODE[:P]` with probability P (repeatable); kinds: "+faultKindHelp()),
+			among(stringFlag("", "node-from", remote.NodeFrom{}.String(), "where an answer to --via names its node: header:NAME, cookie:NAME or body:REGEXP"), "header:", "cookie:", "body:"),
+			among(stringsFlag("", "fail", "make requests to a node fail, `KIND@NODE[:P]` with probability P (repeatable); kinds: "+strings.Join(cluster.FaultNames(), ", ")), failWords()...),
 			stringsFlag("", "kill", "let a node fail and leave, `NODE@WHEN`: a percentage of the run or a duration (repeatable)"),
 			stringsFlag("", "join", "let a node join, or return, `NODE@WHEN` (repeatable)"),
 			intFlag("", "examples", 10, "split and refused transactions to list, 0: none"),
@@ -45,9 +45,13 @@ func (a *app) stickyCommand() *cli.Command {
 	}
 }
 
-// faultKindHelp lists the kinds of --fail.
-func faultKindHelp() string {
-	return strings.Join(cluster.FaultNames(), ", ")
+// failWords are the kinds of failures as one begins to type them.
+func failWords() []string {
+	out := cluster.FaultNames()
+	for i := range out {
+		out[i] += "@"
+	}
+	return out
 }
 
 // stickyRun is a checked command line of sticky.

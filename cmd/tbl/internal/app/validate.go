@@ -31,8 +31,8 @@ func (a *app) validateCommand() *cli.Command {
 			stringsFlag("", "name", "a further `NAME` whose owner the last step finds (repeatable)"),
 			stringFlag("", "names", "", "further names from `FILE`, one per line, - for stdin"),
 			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
-			stringsFlag("", "step", "run only this `STEP`: "+stepWords()+" (repeatable)"),
-			stringsFlag("", "skip", "leave out this `STEP` (repeatable)"),
+			among(stringsFlag("", "step", "run only this `STEP`: "+strings.Join(stepWords(), ", ")+" (repeatable)"), stepWords()...),
+			among(stringsFlag("", "skip", "leave out this `STEP` (repeatable)"), stepWords()...),
 			ownEnv("validate", stringFlag(catTarget, "log", "", "remote: `FILE` that the dataplane logs to, - for stdin; embedded: write sampled timings there")),
 			stringFlag(catTarget, "log-cmd", "", "remote: `COMMAND` that prints the dataplane's log, such as 'ssh bigip tail -F /var/log/ltm'"),
 			stringFlag(catTarget, "syslog-listen", "", "remote: listen for the dataplane's log on udp://`ADDRESS` or tcp://ADDRESS"),
@@ -41,12 +41,11 @@ func (a *app) validateCommand() *cli.Command {
 	}
 }
 
-func stepWords() string {
-	var out []string
+func stepWords() (out []string) {
 	for _, s := range proof.Steps() {
 		out = append(out, s.Word)
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 // steps reads --step or --skip: the word or the number of a step.
@@ -60,7 +59,7 @@ next:
 				continue next
 			}
 		}
-		return nil, usagef("--%s %q: want one of %s, or 1 to %d", flag, w, stepWords(), len(proof.Steps()))
+		return nil, usagef("--%s %q: want one of %s, or 1 to %d", flag, w, strings.Join(stepWords(), ", "), len(proof.Steps()))
 	}
 	return out, nil
 }

@@ -37,7 +37,7 @@ func manual(c *cli.App) string {
 	if len(date) > len("2006-01-02") {
 		date = date[:len("2006-01-02")]
 	}
-	r.line(".TH TBL 1 %s %s %s", r.quote(date), r.quote("tbl "+release), r.quote("User Commands"))
+	r.line(`.TH TBL 1 "%s" %s %s`, date, r.quote("tbl "+release), r.quote("User Commands"))
 	r.line(".SH NAME")
 	r.line(`tbl \- %s`, r.text(strings.TrimSuffix(c.Usage, "?")))
 	r.line(".SH SYNOPSIS")

@@ -28,7 +28,6 @@ var arrows = map[string][]string{
 	"prober/proof":               {"loader", "prober", "logparse", "timingstats", "timingstats/verdict", "target"},
 	"loader":                     {"loader/pace", "loader/source", "target", "timingstats", "timingstats/verdict"},
 	"loader/fleet":               {"loader", "timingstats", "timingstats/verdict"},
-	"loader/fleet":               {"loader", "timingstats", "timingstats/verdict"},
 	"loader/session":             {"target", "timingstats", "timingstats/verdict"},
 	"prober":                     {"target", "timingstats", "timingstats/verdict"},
 	"prober/stickiness":          {"target", "timingstats", "timingstats/verdict"},

@@ -103,7 +103,7 @@ func (a *app) cli() *cli.App {
 		Commands: []*cli.Command{
 			a.validateCommand(), a.serveCommand(), a.infoCommand(), a.whoamiCommand(), a.dumpCommand(),
 			a.resetCommand(), a.loadCommand(), a.bulkPostCommand(), a.probeCommand(), a.statsCommand(), a.stickyCommand(),
-			a.findNamesCommand(), a.metaCommand(), a.sessionCommand(), a.compareCommand(), a.reportCommand(),
+			a.findNamesCommand(), a.metaCommand(), a.sessionCommand(), a.compareCommand(), a.mergeCommand(), a.reportCommand(),
 			a.iruleCommand(), a.lintCommand(),
 			a.completionCommand(), a.manCommand(), a.versionCommand(),
 		},

@@ -36,6 +36,7 @@ func (a *app) loadCommand() *cli.Command {
 			durationFlag("", "warmup", 0, "leave the first part of the run out of the figures"),
 			intFlag("", "runs", 1, "repeat the run, with a reset in between"),
 			durationFlag("", "pause", 0, "pause between runs"),
+			startAtFlag(),
 			intFlag("", "retries", 0, "tries again for requests that surely did not arrive"),
 			boolFlag("", "steer", "pick source ports that reach every core evenly"),
 			intFlag("", "only-core", -1, "pick source ports that reach core `K` only"),
@@ -89,8 +90,12 @@ func (a *app) load(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	start, err := startAt(c)
+	if err != nil {
+		return err
+	}
 	cfg := loader.LoadConfig{
-		Count: int64(c.Int("count")), Duration: c.Duration("duration"),
+		StartAt: start, Count: int64(c.Int("count")), Duration: c.Duration("duration"),
 		MinWritesPerCore: int64(c.Int("min-writes-per-tmm")), MaxConnections: int64(c.Int("max-connections")),
 		Warmup: c.Duration("warmup"), Workers: c.Int("workers"), Rate: c.Float64("rate"), Ramp: c.Duration("ramp"), Stages: stages,
 		Keys: keys, KeyPrefix: c.String("key-prefix"), ValueSize: c.Int("value-size"), Seed: c.Uint64("seed"),
@@ -259,6 +264,7 @@ func (a *app) bulkPostCommand() *cli.Command {
 			intFlag("", "workers", loader.DefaultBulkWorkers, "batches at a time"),
 			intFlag("", "runs", 1, "repeat all batches, with a reset in between"),
 			durationFlag("", "pause", 0, "pause between runs"),
+			startAtFlag(),
 			intFlag("", "retries", 0, "tries again for batches that surely did not arrive"),
 			boolFlag("", "keep-alive", "remote: use connections again, to measure the wire: a worker's batches then reach one core"),
 			boolFlag("", "reuse-bodies", "send the same bodies again and again, to measure the wire"),
@@ -284,8 +290,12 @@ func (a *app) bulkPost(c *cli.Context) error {
 	if err := atLeast(c, 0, "batch-bytes", "retries"); err != nil {
 		return err
 	}
+	start, err := startAt(c)
+	if err != nil {
+		return err
+	}
 	cfg := loader.BulkConfig{
-		BatchBytes: c.Int("batch-bytes"), Workers: c.Int("workers"), Runs: c.Int("runs"), Pause: c.Duration("pause"),
+		StartAt: start, BatchBytes: c.Int("batch-bytes"), Workers: c.Int("workers"), Runs: c.Int("runs"), Pause: c.Duration("pause"),
 		ReuseBodies: c.Bool("reuse-bodies"), Timeout: c.Duration("timeout"), Seed: c.Uint64("seed"), Retries: c.Int("retries"),
 		MaxErrors: maxErrors(c), MaxImbalance: c.Float64("max-imbalance"), Threshold: int64(c.Int("threshold")),
 	}

@@ -175,9 +175,11 @@ func (a *app) progress(c *cli.Context, poll func() render.Snapshot) (stop func()
 
 // maxErrors is --max-errors as a share, in the form that the measuring
 // packages take: negative for none at all, as their zero is the default.
-func maxErrors(c *cli.Context) float64 {
-	if p := c.Float64("max-errors"); p > 0 {
-		return p / 100
+func maxErrors(c *cli.Context) float64 { return errorShare(c.Float64("max-errors")) }
+
+func errorShare(percent float64) float64 {
+	if percent > 0 {
+		return percent / 100
 	}
 	return -1
 }

@@ -135,6 +135,7 @@ func (l *load) run(ctx context.Context) bool {
 	}
 	l.base = l.clock.Now()
 	l.col.beginRun(l.base)
+	l.announce()
 	l.clock.Run(l.workers, func(i int) {
 		w := &loadWorker{load: l, keys: l.generator()}
 		for w.one(ctx) {

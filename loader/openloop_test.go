@@ -197,3 +197,35 @@ func TestRuns(t *testing.T) {
 		}
 	})
 }
+
+// The progress tells what the schedule has due, whatever was done of it.
+func TestScheduled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{cores: 4, latency: 10 * time.Millisecond} // 4 workers: 400/s
+		var p Progress
+		done := make(chan error, 1)
+		go func() {
+			_, err := Load(t.Context(), f, LoadConfig{Rate: 1000, Count: 2000, Runs: 2, Workers: 4, Progress: &p})
+			done <- err
+		}()
+		time.Sleep(1500 * time.Millisecond)
+		// A little less than 1,500: the reset before a run takes its time.
+		if n, did := p.Scheduled(), p.Completed.Load(); n < 1400 || n > 1500 || did > 600 {
+			t.Errorf("after 1.5 s %d are due and %d done, want 1500 and 600", n, did)
+		}
+		time.Sleep(2500 * time.Millisecond) // the first run is late still
+		if n := p.Scheduled(); n != 2000 {
+			t.Errorf("at the end of the first schedule %d are due, want 2000", n)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if n := p.Scheduled(); n != 4000 {
+			t.Errorf("after two runs %d were due, want 4000", n)
+		}
+		var closed Progress
+		if _, err := Load(t.Context(), f, LoadConfig{Count: 10, Progress: &closed}); err != nil || closed.Scheduled() != 0 {
+			t.Errorf("a closed loop has %d scheduled, error %v", closed.Scheduled(), err)
+		}
+	})
+}

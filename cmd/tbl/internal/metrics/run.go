@@ -61,11 +61,10 @@ type watched struct {
 // latencyBuckets reach from an embedded core's answer to a request that times
 // out, three to a decade; in seconds.
 func latencyBuckets() []float64 {
-	var out []float64
-	for _, decade := range []float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1} {
-		out = append(out, decade, 2.5*decade, 5*decade)
+	return []float64{
+		1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3,
+		1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 	}
-	return append(out, 10)
 }
 
 // NewRun prepares the metrics of a command against a target.

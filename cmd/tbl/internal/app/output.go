@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"tbl/cmd/tbl/internal/render"
+	"tbl/cmd/tbl/internal/report"
 	"tbl/cmd/tbl/internal/runfile"
 	"tbl/target"
 	"tbl/timingstats/verdict"
@@ -98,6 +99,10 @@ func (a *app) output(c *cli.Context) (*output, error) {
 		if err := o.addExport(path); err != nil {
 			o.Close()
 			return nil, err
+		}
+		if e := o.exports[len(o.exports)-1]; onlyCharts(e.format.Name) && !report.Draws(c.Command.Name) {
+			o.Close()
+			return nil, usagef("--export %s: runs of %s have no charts", path, c.Command.Name)
 		}
 	}
 	return o, nil

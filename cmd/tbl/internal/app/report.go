@@ -83,6 +83,9 @@ func charts(write func(io.Writer, []*report.Chart) error) func(io.Writer, *repor
 	}
 }
 
+// onlyCharts says that a form holds nothing but charts.
+func onlyCharts(format string) bool { return format == "svg" || format == "png" }
+
 func nothingToDraw(r *report.Report) string {
 	if len(r.Absent) > 0 {
 		return strings.Join(r.Absent, " ")
@@ -157,7 +160,7 @@ func (a *app) report(c *cli.Context) error {
 	if len(r.Charts) > 0 {
 		what = "charts: " + strings.Join(chartNames(r.Charts), ", ")
 	}
-	fmt.Fprintf(a.stdout, "%s: %d runs; %s\n", path, len(r.Runs), what)
+	fmt.Fprintf(a.stdout, "%s: %s; %s\n", path, runCount(len(r.Runs)), what)
 	return nil
 }
 
@@ -205,7 +208,7 @@ func (a *app) writeReport(path string, format reportFormat, r *report.Report) er
 
 // chartFiles writes one file per chart into a directory.
 func (a *app) chartFiles(dir string, format reportFormat, r *report.Report) error {
-	if format.name != "svg" && format.name != "png" {
+	if !onlyCharts(format.name) {
 		return usagef("-o %s is a directory: want a file for --format %s", dir, format.name)
 	}
 	if len(r.Charts) == 0 {
@@ -224,6 +227,13 @@ func (a *app) chartFiles(dir string, format reportFormat, r *report.Report) erro
 		fmt.Fprintln(a.stdout, path)
 	}
 	return nil
+}
+
+func runCount(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs", n)
 }
 
 // chartNames are the charts' kinds, with the command where runs of several

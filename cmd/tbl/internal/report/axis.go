@@ -55,11 +55,11 @@ func (u unit) cell(v float64) any {
 	return render.Fixed1(v)
 }
 
-// logRange widens low to high to round numbers on a logarithmic axis. Both are
-// at least floor.
+// logRange widens low to high to round numbers on a logarithmic axis, with some
+// room on either side. Both are at least floor.
 func logRange(low, high, floor float64) (float64, float64) {
 	low, high = max(low, floor), max(high, floor)
-	l, h := round125(low, false), round125(high, true)
+	l, h := max(round125(low/1.1, false), floor), round125(high*1.1, true)
 	if h/l < 10 {
 		h = l * 10
 	}
@@ -110,17 +110,22 @@ func logAxis(a *plot.Axis, low, high float64, u unit) {
 	})
 }
 
-// mostTicks bounds the labels of a linear axis.
-const mostTicks = 8
+// The labels of a linear axis: along a side of a chart, and up one of its
+// lower panels.
+const (
+	mostTicks = 8
+	fewTicks  = 4
+)
 
-// linearAxis makes a linear axis from low to high with labels written by word.
-func linearAxis(a *plot.Axis, low, high float64, word func(float64) string) {
+// linearAxis makes a linear axis from low to high with at most so many labels,
+// written by word.
+func linearAxis(a *plot.Axis, low, high float64, most int, word func(float64) string) {
 	if high <= low {
 		high = low + 1
 	}
 	a.Min, a.Max = low, high
 	a.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
-		step := round125((high-low)/mostTicks, true)
+		step := round125((high-low)/float64(most), true)
 		var out []plot.Tick
 		for i := math.Ceil(low/step - 1e-9); i*step <= high+step*1e-9; i++ {
 			out = append(out, plot.Tick{Value: i * step, Label: word(i * step)})

@@ -62,6 +62,7 @@ const (
 	textSize     = vg.Length(11)
 	titleSize    = vg.Length(14)
 	keyMarkWidth = vg.Length(26)
+	plotWidth    = 650 // of the part inside the axes, about
 )
 
 // pngDPI doubles the pixels of a PNG against points, for dense screens.

@@ -105,8 +105,12 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return t.Execute(w, p)
 }
 
-// headline counts the runs by their outcome, the worst first.
+// headline says how the runs ended, the worst first.
 func headline(runs []*Run) string {
+	said := map[verdict.State][2]string{
+		verdict.Fail: {"fails", "fail"}, verdict.Incomplete: {"has too little evidence", "have too little evidence"},
+		verdict.Warn: {"warns", "warn"}, verdict.Pass: {"holds", "hold"}, verdict.NotJudged: {"is not judged", "are not judged"},
+	}
 	var parts []string
 	for s := verdict.Fail; ; s-- {
 		var names []string
@@ -115,8 +119,13 @@ func headline(runs []*Run) string {
 				names = append(names, r.Name)
 			}
 		}
-		if len(names) > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s", stateWord(s), strings.Join(names, ", ")))
+		switch n := len(names); {
+		case n == 1:
+			parts = append(parts, names[0]+" "+said[s][0])
+		case n > 1 && n <= 4:
+			parts = append(parts, strings.Join(names[:n-1], ", ")+" and "+names[n-1]+" "+said[s][1])
+		case n > 4:
+			parts = append(parts, fmt.Sprintf("%d runs %s", n, said[s][1]))
 		}
 		if s == verdict.NotJudged {
 			return strings.Join(parts, "; ")

@@ -6,6 +6,7 @@ import (
 	"html"
 	"image/color"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -80,6 +81,7 @@ var (
 var (
 	svgStyle = regexp.MustCompile(`\s*style="([^"]*)"`)
 	svgColor = regexp.MustCompile(`#[0-9A-F]{6}`)
+	svgText  = regexp.MustCompile(`(<text [^>]*font-size:([0-9.]+)px[^>]*)>([^<]*)</text>`)
 	svgHead  = regexp.MustCompile(`(?s)^.*?<svg width="([0-9.]+)pt" height="([0-9.]+)pt"[^>]*>`)
 )
 
@@ -125,6 +127,16 @@ func finishSVG(v *vgsvg.Canvas, charts []*Chart, id string, page bool) (string, 
 			keep = append(keep, d)
 		}
 		return ` style="` + strings.Join(keep, ";") + `"`
+	})
+	// The layout counts with one font's widths; another font is fitted to them.
+	s = svgText.ReplaceAllStringFunc(s, func(el string) string {
+		m := svgText.FindStringSubmatch(el)
+		size, err := strconv.ParseFloat(m[2], 64)
+		if err != nil || strings.TrimSpace(m[3]) == "" {
+			return el
+		}
+		w := sans(vg.Length(size), nil).Width(html.UnescapeString(m[3]))
+		return fmt.Sprintf(`%s textLength="%.4g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], w.Points(), m[3])
 	})
 	var title, desc []string
 	for _, c := range charts {

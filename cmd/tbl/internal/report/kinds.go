@@ -55,6 +55,11 @@ func Kinds() []Kind {
 	}
 }
 
+// Draws says that runs of a command can have charts.
+func Draws(command string) bool {
+	return slices.ContainsFunc(Kinds(), func(k Kind) bool { return slices.Contains(k.Commands, command) })
+}
+
 // maxLines is how many runs are drawn over one another; more can't be told
 // apart.
 const maxLines = 8

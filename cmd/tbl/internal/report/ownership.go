@@ -25,7 +25,7 @@ const (
 // slow.
 func ownershipChart(lines []line) *Chart {
 	c := &Chart{Title: "Ownership of names"}
-	c.Caption = "A name is fast on the core that owns it and slow on all others. The frame is the owner, a cross the core that was expected and is not."
+	c.Caption = "A name is fast on the core that owns it and slow on all others. The numbers are the clicks of the fastest write; the frame is the owner."
 	t := &render.Table{Name: "ownership", Header: []string{"run", "name", "outcome", "owner", "expected", "TMM", "hits", "fast", "min_clicks", "avg_clicks", "max_clicks"}, Left: true}
 	var desc []string
 	fast, slow := faint(seriesInk(0), 0.55), faint(seriesInk(1), 0.28)
@@ -112,7 +112,7 @@ func drawMap(names []ownedName, cores []timingstats.CoreID, fast, slow interface
 				m.slow.polygons = append(m.slow.polygons, cell)
 			}
 			if len(cores) <= wordsInCells {
-				m.words.at, m.words.words = append(m.words.at, point{x, y}), append(m.words.words, number(math.Round(k.avg)))
+				m.words.at, m.words.words = append(m.words.at, point{x, y}), append(m.words.words, number(math.Round(k.min)))
 			}
 			if n.owner != nil && *n.owner == k.core {
 				m.frames.lines = append(m.frames.lines, append(cell, cell[0]))

@@ -56,8 +56,11 @@ func percentileChart(lines []line) *Chart {
 			}
 			t.Row(row...)
 			desc = append(desc, join(l.name, v.what)+": "+strings.Join(said, ", ")+".")
-			i := len(c.keys)
-			c.keys = append(c.keys, key{label: join(l.name, v.what), line: seriesLine(i)})
+			label := join(l.name, v.what)
+			if len(lines) == 1 && v.what != "" {
+				label = v.what
+			}
+			c.keys = append(c.keys, key{label: label, line: seriesLine(len(c.keys))})
 		}
 	}
 	low, high = logRange(low, high, 1)

@@ -46,9 +46,16 @@ func spreadChart(lines []line) *Chart {
 	low, high := 1.0, 0.0
 	var desc []string
 	slot := 0.8 / float64(len(lines))
+	// Many cores leave no room for gaps between the bands, and for large points.
+	px := slot * plotWidth / float64(len(cores))
+	gap, radius := 0.02, min(4, max(0.45*px, 1.4))
+	if px < 8 {
+		slot, gap = 1/float64(len(lines)), 0
+	}
 	even := strokes{style: draw.LineStyle{Color: inkMuted, Width: 1, Dashes: []vg.Length{5, 4}}}
 	var marks []dots
 	var bands []shapes
+	var edges []strokes
 	for i, l := range lines {
 		var n int64
 		for _, x := range l.counts {
@@ -59,15 +66,18 @@ func spreadChart(lines []line) *Chart {
 		}
 		from, to := band(n, len(l.counts), l.spreadFactor)
 		low, high = min(low, from), max(high, to)
-		b := shapes{fill: faint(seriesInk(i), 0.22)}
+		b := shapes{fill: faint(seriesInk(i), 0.25)}
+		edge := strokes{style: draw.LineStyle{Color: seriesInk(i), Width: 0.8}}
 		d := dots{style: seriesGlyph(i)}
+		d.style.Radius = vg.Length(radius)
 		var out []string
 		for _, x := range l.counts {
 			share := float64(x.Count) / float64(n)
 			low, high = min(low, share), max(high, share)
-			left := float64(slices.Index(cores, x.Core)) - 0.4 + slot*float64(i)
+			left := float64(slices.Index(cores, x.Core)) - slot*float64(len(lines))/2 + slot*float64(i)
 			d.at = append(d.at, point{left + slot/2, share})
-			b.polygons = append(b.polygons, box(left+0.02, left+slot-0.02, from, to))
+			b.polygons = append(b.polygons, box(left+gap, left+slot-gap, from, to))
+			edge.lines = append(edge.lines, []point{{left + gap, from}, {left + slot - gap, from}}, []point{{left + gap, to}, {left + slot - gap, to}})
 			within := "yes"
 			if share < from || share > to {
 				within = "no"
@@ -75,7 +85,7 @@ func spreadChart(lines []line) *Chart {
 			}
 			t.Row(l.name, x.Core.String(), x.Count, render.Percent(share), render.Percent(from), render.Percent(to), within)
 		}
-		marks, bands = append(marks, d), append(bands, b)
+		marks, bands, edges = append(marks, d), append(bands, b), append(edges, edge)
 		mid := 1 / float64(len(l.counts))
 		even.lines = append(even.lines, []point{{-0.5, mid}, {float64(len(cores)) - 0.5, mid}})
 		said := "all cores within the band"
@@ -90,13 +100,13 @@ func spreadChart(lines []line) *Chart {
 	}
 	c.keys = append(c.keys, key{label: "even", line: even.style})
 	pad := max((high-low)*0.08, 1e-4)
-	linearAxis(&p.Y, max(low-pad, 0), min(high+pad, 1), func(v float64) string {
+	linearAxis(&p.Y, max(low-pad, 0), min(high+pad, 1), mostTicks, func(v float64) string {
 		return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", 100*v), "0"), ".") + " %"
 	})
 	nameAxis(&p.X, tmm(cores))
 	p.Add(grid{horizontal: true})
-	for _, b := range bands {
-		p.Add(b)
+	for i, b := range bands {
+		p.Add(b, edges[i])
 	}
 	p.Add(even)
 	for _, m := range marks {

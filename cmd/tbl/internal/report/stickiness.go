@@ -40,7 +40,7 @@ func stickinessChart(lines []line) *Chart {
 	}
 	percent := func(v float64) string { return number(100*v) + " %" }
 	nameAxis(&top.X, shortNames(namesOf(lines)))
-	linearAxis(&top.Y, 0, 1, percent)
+	linearAxis(&top.Y, 0, 1, fewTicks, percent)
 	top.Add(grid{horizontal: true})
 	for k := range bodies {
 		bodies[k].fill = faint(seriesInk(k), 0.8)
@@ -67,7 +67,7 @@ func stickinessChart(lines []line) *Chart {
 		}
 	}
 	nameAxis(&nodes.X, shortNames(order))
-	linearAxis(&nodes.Y, 0, high*1.15, percent)
+	linearAxis(&nodes.Y, 0, high*1.15, fewTicks, percent)
 	c.panels = []panel{{top, 190, "transactions"}, {nodes, 190, "share of invocations"}}
 	c.Table = t
 	c.Desc = strings.Join(desc, " ")

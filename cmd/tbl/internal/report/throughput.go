@@ -16,6 +16,7 @@ type span struct {
 	from, to float64
 	done     int64
 	errors   int64
+	cut      bool // by the run's end, to less than half: its rate says little
 }
 
 func (s span) rate() float64   { return float64(s.done) / (s.to - s.from) }
@@ -27,8 +28,7 @@ const shortRun = 5.0
 
 // spans cuts a run into what is drawn: its seconds (tens of seconds beyond ten
 // minutes), or, when it is short and nothing failed, its parts of equal
-// completions. A last point that the run's end cut to less than half is left
-// out, as its rate says little.
+// completions.
 func spans(s timingstats.SeriesSummary) (out []span, seconds bool) {
 	end := float64(s.EndNS) / 1e9
 	failed := slices.ContainsFunc(s.All.Errors, func(n int64) bool { return n > 0 })
@@ -53,10 +53,10 @@ func spans(s timingstats.SeriesSummary) (out []span, seconds bool) {
 		if i < len(s.All.Errors) {
 			p.errors = s.All.Errors[i]
 		}
-		if last := i+1 == len(s.StartS); p.to <= p.from || last && i > 0 && p.to-p.from < step/2 && p.errors == 0 {
-			continue
+		p.cut = i > 0 && i+1 == len(s.StartS) && p.to-p.from < step/2
+		if p.to > p.from {
+			out = append(out, p)
 		}
-		out = append(out, p)
 	}
 	return out, true
 }
@@ -81,11 +81,15 @@ func throughputChart(lines []line) *Chart {
 			first, last := math.NaN(), math.NaN()
 			var failed int64
 			for _, x := range cut {
+				failed += x.errors
+				t.Row(join(l.name, s.what), moment(x.from), moment(x.to), x.done, render.Fixed1(x.rate()), x.errors)
+				end = max(end, x.to)
+				if x.cut {
+					continue
+				}
 				r = append(r, point{x.from, x.rate()}, point{x.to, x.rate()})
 				f = append(f, point{x.from, x.failed()}, point{x.to, x.failed()})
-				top, topErrors, end = max(top, x.rate()), max(topErrors, x.failed()), max(end, x.to)
-				failed += x.errors
-				t.Row(join(l.name, s.what), seconds2(x.from), seconds2(x.to), x.done, render.Fixed1(x.rate()), x.errors)
+				top, topErrors = max(top, x.rate()), max(topErrors, x.failed())
 				if math.IsNaN(first) {
 					first = x.rate()
 				}
@@ -104,10 +108,10 @@ func throughputChart(lines []line) *Chart {
 		}
 	}
 	word := func(v float64) string { return number(v) }
-	linearAxis(&p.X, 0, end, word)
-	linearAxis(&e.X, 0, end, word)
-	linearAxis(&p.Y, 0, top*1.06, word)
-	linearAxis(&e.Y, 0, max(topErrors*1.1, 1), word)
+	linearAxis(&p.X, 0, end, mostTicks, word)
+	linearAxis(&e.X, 0, end, mostTicks, word)
+	linearAxis(&p.Y, 0, top*1.06, mostTicks, word)
+	linearAxis(&e.Y, 0, max(topErrors*1.1, 1), fewTicks, word)
 	p.Add(grid{vertical: true, horizontal: true})
 	e.Add(grid{vertical: true, horizontal: true})
 	for i := range rates {
@@ -142,5 +146,5 @@ func totalSeries(lines []line) int {
 	return n
 }
 
-// seconds2 is a moment as tables show times.
-func seconds2(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+// moment is a moment as tables show times.
+func moment(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }

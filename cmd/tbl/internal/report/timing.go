@@ -64,14 +64,18 @@ func timingChart(lines []line) *Chart {
 		for _, t := range l.timings {
 			mid := float64(slices.Index(cores, t.core)) - 0.43 + slot*(float64(i)+0.5)
 			if t.hist != nil {
-				bodies.polygons = append(bodies.polygons, violin(t.hist, mid, 0.46*slot, low, high)...)
+				bodies.polygons = append(bodies.polygons, violin(t.hist, mid, 0.46*slot, 0.6*float64(len(cores))/plotWidth, low, high)...)
 			} else {
-				whiskers.lines = append(whiskers.lines, []point{{mid, max(t.min, low)}, {mid, max(t.max, low)}},
-					[]point{{mid - 0.12*slot, max(t.min, low)}, {mid + 0.12*slot, max(t.min, low)}},
-					[]point{{mid - 0.12*slot, max(t.max, low)}, {mid + 0.12*slot, max(t.max, low)}})
-				if !finite(t.p50) {
+				from := t.min
+				if finite(t.p95) {
+					bodies.polygons = append(bodies.polygons, box(mid-0.2*slot, mid+0.2*slot, max(t.min, low), max(t.p95, t.min*1.05, low)))
+					from = t.p95
+				} else {
 					means.at = append(means.at, point{mid, max(t.avg, low)})
+					whiskers.lines = append(whiskers.lines, []point{{mid - 0.12*slot, max(t.min, low)}, {mid + 0.12*slot, max(t.min, low)}})
 				}
+				whiskers.lines = append(whiskers.lines, []point{{mid, max(from, low)}, {mid, max(t.max, low)}},
+					[]point{{mid - 0.12*slot, max(t.max, low)}, {mid + 0.12*slot, max(t.max, low)}})
 			}
 			if finite(t.p50) {
 				medians.lines = append(medians.lines, []point{{mid - 0.34*slot, max(t.p50, low)}, {mid + 0.34*slot, max(t.p50, low)}})
@@ -88,6 +92,9 @@ func timingChart(lines []line) *Chart {
 	c.panels = []panel{{p, 300, label + ", logarithmic"}}
 	c.Table = timingTable(lines, u)
 	c.Caption, c.Desc = timingWords(lines, u, threshold, ranges)
+	if len(lines) > seriesInks {
+		c.Caption += " On each TMM the runs stand in the legend's order."
+	}
 	return c
 }
 
@@ -99,15 +106,15 @@ func timingWords(lines []line, u unit, threshold float64, ranges int) (caption, 
 			means = means || !finite(t.p50)
 		}
 	}
-	switch middle := "the dark stroke is the median"; {
+	switch middle := "the stroke across is the median"; {
 	case ranges == 0:
 		caption = "The wider a body, the more samples took that long; " + middle + "."
 	case means:
-		caption = "A bar reaches from the fastest to the slowest, the point is the average: the run keeps no more."
+		caption = "A line reaches from the fastest to the slowest, the point is the average: the run keeps no more."
 	case ranges < total:
-		caption = "The wider a body, the more samples took that long; " + middle + ". A plain bar reaches from the fastest to the slowest: that run holds no histogram."
+		caption = "The wider a body, the more samples took that long; " + middle + ". A plain bar reaches from the fastest to the 95th percentile, the line from there to the slowest: that run holds no histogram."
 	default:
-		caption = "A bar reaches from the fastest to the slowest, " + middle + ": the run holds no histogram."
+		caption = "A bar reaches from the fastest to the 95th percentile, the line from there to the slowest; " + middle + ". The run holds no histogram."
 	}
 	if threshold > 0 {
 		caption += " Writes below the threshold are local: the core owns what it writes to."
@@ -139,10 +146,10 @@ func timingWords(lines []line, u unit, threshold float64, ranges int) (caption, 
 	return caption, "Distribution of each core's timings on a logarithmic scale. " + strings.Join(parts, " ")
 }
 
-// violin is a distribution as bodies around x = mid, at most half wide on
+// violin is a distribution as bodies around x = mid, from least to half wide on
 // either side, between low and high. Each bucket is spread over the values
 // that it may stand for, so that whole numbers leave no gaps.
-func violin(r *timingstats.Recorder, mid, half, low, high float64) [][]point {
+func violin(r *timingstats.Recorder, mid, half, least, low, high float64) [][]point {
 	// Fewer samples, coarser bins: else each sample is a spike of its own.
 	n := int(math.Ceil(math.Log10(high/low) * min(4+2*math.Log2(float64(r.N()+1)), binsPerDecade)))
 	width := math.Log10(high/low) / float64(n)
@@ -168,7 +175,7 @@ func violin(r *timingstats.Recorder, mid, half, low, high float64) [][]point {
 		var left, right []point
 		for ; i < n && counts[i] > 0; i++ {
 			// A single sample among thousands must still show.
-			w := half * max(counts[i]/top, 0.06)
+			w := min(half, max(half*counts[i]/top, half*0.06, least))
 			y0, y1 := low*math.Pow(10, float64(i)*width), low*math.Pow(10, float64(i+1)*width)
 			left = append(left, point{mid - w, y0}, point{mid - w, y1})
 			right = append(right, point{mid + w, y0}, point{mid + w, y1})

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Makes the pictures of README.md anew, from real runs: docs/status-light.png
+# and docs/status-dark.png, the status page of a dataplane under load.
+#
+# Needs Go, curl and chromium. CHROMIUM names another browser of that family,
+# PORT a free port (default 18080).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+CHROMIUM=${CHROMIUM:-chromium}
+PORT=${PORT:-18080}
+for tool in go curl "$CHROMIUM"; do
+  command -v "$tool" >/dev/null || { echo "screenshots: no $tool on the path" >&2; exit 2; }
+done
+work=$(mktemp -d)
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+mkdir -p docs
+go build -o "$work/tbl" ./cmd/tbl
+
+# shoot SCHEME URL FILE WIDTH,HEIGHT
+shoot() {
+  local scheme=1 # light
+  [ "$1" = dark ] && scheme=0
+  "$CHROMIUM" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update \
+    --disable-sync --disable-dev-shm-usage --hide-scrollbars --user-data-dir="$work/profile-$1" \
+    --blink-settings=preferredColorScheme=$scheme --window-size="$4" --timeout=4000 --screenshot="$3" "$2" >"$work/chromium.log" 2>&1 ||
+    { cat "$work/chromium.log" >&2; exit 1; }
+  echo "$3"
+}
+
+# A dataplane whose cores built their names: most writes go to another core.
+"$work/tbl" serve --listen "127.0.0.1:$PORT" --seed 7 --cores 8 --fault deterministic-names 2>"$work/serve.log" &
+pids+=($!)
+curl --silent --retry 20 --retry-connrefused --retry-delay 1 "http://127.0.0.1:$PORT/info" >/dev/null
+"$work/tbl" load --target "http://127.0.0.1:$PORT" --rate 2000 --duration 60s --max-errors 100 >/dev/null 2>&1 &
+pids+=($!)
+sleep 3
+for scheme in light dark; do
+  shoot $scheme "http://127.0.0.1:$PORT/" "docs/status-$scheme.png" 1280,1500
+done

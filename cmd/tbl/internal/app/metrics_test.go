@@ -134,7 +134,6 @@ func TestMetricsOfRuns(t *testing.T) {
 		{[]string{"stats", "--follow", log}, []string{`tbl_log_samples_total\{core="0",device="[^"]*",slot="0",speed="fast"\} 25`, `tbl_log_write_clicks\{core="0",device="[^"]*",slot="0",quantile="0.5"\} 5`}, exitOK},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
-			t.Parallel()
 			r := start(t, append(c.args, "--metrics", "127.0.0.1:0")...)
 			if c.lines == nil { // told to be quiet, it doesn't say where
 				r.stop()

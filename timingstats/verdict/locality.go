@@ -108,9 +108,9 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 	for _, c := range cores {
 		known = append(known, c.Core)
 	}
-	r.Missing = timingstats.Missing(seen, known, opt.Cores)
-	if len(seen) == 0 && opt.Cores == 0 && len(known) == 0 {
-		r.Missing = nil
+	r.Missing = []timingstats.CoreID{}
+	if len(seen) > 0 || opt.Cores > 0 || len(known) > 0 {
+		r.Missing = append(r.Missing, timingstats.Missing(seen, known, opt.Cores)...)
 	}
 
 	judged := len(seen) + len(r.Missing)

@@ -193,19 +193,22 @@ func mergeDoubts(files []*runfile.File) []string {
 	if files[0].Header.Target == "embedded" {
 		out = append(out, fmt.Sprintf("each run had an embedded dataplane of its own: these are the figures of %d dataplanes together, not of one under %d clients", len(files), len(files)))
 	}
-	seed, seeded := commonSetting(files, "seed")
-	seeded = seeded && seed != "0"
+	same := func(name string) (string, bool) {
+		v, ok := commonSetting(files, name)
+		return v, ok && v != ""
+	}
 	_, fromFile := files[0].Header.Settings["file"]
-	prefix, _ := commonSetting(files, "key-prefix")
-	kind, _ := commonSetting(files, "keys")
+	file, oneFile := same("file")
+	prefix, onePrefix := same("key-prefix")
+	seed, oneSeed := same("seed")
+	kind, _ := same("keys")
 	switch {
+	case oneFile:
+		out = append(out, fmt.Sprintf("all clients wrote the keys of a file %s: if it is the same one, they wrote over each other", file))
 	case fromFile:
-		if name, same := commonSetting(files, "file"); same {
-			out = append(out, fmt.Sprintf("all clients wrote the keys of a file %s: if it is the same one, they wrote over each other", name))
-		}
-	case files[0].Header.Command == "load" && kind == "seq" && prefix != "":
+	case files[0].Header.Command == "load" && kind == "seq" && onePrefix:
 		out = append(out, fmt.Sprintf("all clients wrote the same keys, %s_…: give each a --key-prefix of its own", prefix))
-	case seeded:
+	case kind != "seq" && oneSeed && seed != "0":
 		out = append(out, fmt.Sprintf("all clients wrote the same keys, those of seed %s: give each a seed of its own, or none", seed))
 	}
 	return out

@@ -23,7 +23,8 @@ func TestReference(t *testing.T) {
 	}
 	text := string(raw)
 	for _, part := range []struct{ name, want string }{
-		{"reference", reference()}, {"verdicts", verdicts()}, {"faults", faults()}, {"accuracy", accuracy(t)}, {"lint", lintTable()},
+		{"reference", reference()}, {"verdicts", verdicts()}, {"faults", faults()}, {"accuracy", accuracy(t)}, {"lint", lintTable()}, {"charts", chartTable()},
+		{"saved runs", runFileFields(t)},
 	} {
 		begin, end := "<!-- "+part.name+": begin -->\n", "<!-- "+part.name+": end -->"
 		before, rest, ok1 := strings.Cut(text, begin)

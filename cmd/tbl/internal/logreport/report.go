@@ -371,7 +371,10 @@ func (p *probes) timings() *timingstats.Set {
 func (p *probes) Reset() { p.names = nil }
 
 func build(res *logparse.Result, opt Options) *Report {
-	r := &Report{Counts: res.Counts, Inputs: res.Inputs, MalformedExamples: res.Examples, Warnings: slices.Clone(res.Warnings), Devices: []Device{}}
+	r := &Report{
+		Counts: res.Counts, Inputs: res.Inputs, MalformedExamples: res.Examples, Warnings: slices.Clone(res.Warnings), Devices: []Device{},
+		Missing: []Number{}, Remote: []Number{}, Mixed: []Number{}, Local: []Number{},
+	}
 	if opt.Probes {
 		buildProbes(r, res, opt)
 	} else {

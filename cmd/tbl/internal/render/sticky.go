@@ -29,8 +29,7 @@ func Sticky(r *stickiness.Result) *Document {
 		d.Figures["split_share"] = float64(r.Split) / float64(r.Judged)
 	}
 	if r.Split > 0 {
-		share := r.Verdicts[len(r.Verdicts)-1].Figures["random_split_share"]
-		d.Linef("%s of the transactions judged were split; nodes picked at random would split %s", text(Percent(d.Figures["split_share"])), text(Percent(share)))
+		d.Linef("%s of the transactions judged were split%s", text(Percent(d.Figures["split_share"])), atRandom(r))
 	}
 	if r.SplitRefused > 0 {
 		d.Linef("%s of the split transactions ended with an error", Int(r.SplitRefused))
@@ -51,6 +50,16 @@ func Sticky(r *stickiness.Result) *Document {
 	}
 	warnings(d, r.Warnings)
 	return d
+}
+
+// atRandom says how many would have been split without any stickiness.
+func atRandom(r *stickiness.Result) string {
+	for _, v := range r.Verdicts {
+		if share, ok := v.Figures["random_split_share"]; ok {
+			return "; nodes picked at random would split " + text(Percent(share))
+		}
+	}
+	return ""
 }
 
 // examples lists transactions with the nodes that served them, in order.

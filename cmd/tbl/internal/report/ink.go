@@ -87,6 +87,22 @@ var (
 
 func hex(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
 
+// variable is the style sheet's name for a colour. Colours that let others
+// through come out of the library off by one.
+func variable(c string) string {
+	var r, g, b int
+	if _, err := fmt.Sscanf(c, "#%02X%02X%02X", &r, &g, &b); err != nil {
+		return c
+	}
+	near := func(have int, want uint8) bool { return have-int(want) <= 1 && int(want)-have <= 1 }
+	for _, k := range inks() {
+		if near(r, k.light.R) && near(g, k.light.G) && near(b, k.light.B) {
+			return "var(--" + k.name + ")"
+		}
+	}
+	return c
+}
+
 // finishSVG turns the library's SVG into ours: with a name and a description,
 // a font of the reader's, groups around the marks, and with page the page's
 // colours instead of fixed ones.
@@ -100,13 +116,9 @@ func finishSVG(v *vgsvg.Canvas, charts []*Chart, id string, page bool) (string, 
 	if head == nil {
 		return "", fmt.Errorf("write the chart: the library's SVG has another head than expected")
 	}
-	names := map[string]string{}
-	for _, k := range inks() {
-		names[hex(k.light)] = "var(--" + k.name + ")"
-	}
 	s = s[len(head[0]):]
-	begin, end := `<path d="" style="fill:`+hex(markBegin)+`"/>`, `<path d="" style="fill:`+hex(markEnd)+`"/>`
-	s = strings.NewReplacer(begin, `<g class="marks">`, end, `</g>`).Replace(s)
+	begin, end := `<path d="" style="fill:`+hex(markBegin)+`" />`, `<path d="" style="fill:`+hex(markEnd)+`" />`
+	s = strings.NewReplacer(begin+"\n"+end+"\n", "", begin, `<g class="marks">`, end, `</g>`).Replace(s)
 	// Letters in attributes' quotes are the library's own: those of labels are
 	// escaped.
 	s = svgStyle.ReplaceAllStringFunc(s, func(attr string) string {
@@ -117,12 +129,7 @@ func finishSVG(v *vgsvg.Canvas, charts []*Chart, id string, page bool) (string, 
 				continue
 			}
 			if page {
-				d = svgColor.ReplaceAllStringFunc(d, func(c string) string {
-					if n, ok := names[c]; ok {
-						return n
-					}
-					return c
-				})
+				d = svgColor.ReplaceAllStringFunc(d, variable)
 			}
 			keep = append(keep, d)
 		}

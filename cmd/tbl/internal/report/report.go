@@ -86,24 +86,34 @@ func Build(sources []Source) *Report {
 	return r
 }
 
-// runNames are the files' names without their endings, with as much of the
-// path as tells them apart.
+// runNames are the files' names without their endings; those that are not
+// enough to tell runs apart get their directory, or their place.
 func runNames(sources []Source) []string {
 	out := make([]string, len(sources))
 	for i, s := range sources {
-		out[i] = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(s.File.Path), ".gz"), ".json")
-		if s.File.Path == "" {
-			out[i] = s.File.Header.Command
+		out[i] = s.File.Header.Command
+		if p := s.File.Path; p != "" {
+			out[i] = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(p), ".gz"), ".json")
 		}
 	}
-	for i, name := range out {
-		if same := func(n string) bool { return n == name }; name == "" || slices.IndexFunc(out, same) != i || slices.ContainsFunc(out[i+1:], same) {
-			out[i] = fmt.Sprintf("%s (%d)", name, i+1)
-			if dir := filepath.Base(filepath.Dir(sources[i].File.Path)); sources[i].File.Path != "" && dir != "." {
-				out[i] = fmt.Sprintf("%s/%s (%d)", dir, name, i+1)
+	again := func(rename func(i int) string) {
+		count := map[string]int{}
+		for _, n := range out {
+			count[n]++
+		}
+		for i, n := range out {
+			if count[n] > 1 {
+				out[i] = rename(i)
 			}
 		}
 	}
+	again(func(i int) string {
+		if dir := filepath.Base(filepath.Dir(sources[i].File.Path)); dir != "." {
+			return dir + "/" + out[i]
+		}
+		return out[i]
+	})
+	again(func(i int) string { return fmt.Sprintf("%s (%d)", out[i], i+1) })
 	return out
 }
 

@@ -1,0 +1,402 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/cmd/tbl/internal/runfile"
+	"tbl/loader"
+	"tbl/prober"
+	"tbl/prober/stickiness"
+	"tbl/target"
+	"tbl/timingstats"
+	"tbl/timingstats/verdict"
+)
+
+// saved is a run file of a result.
+func saved(t *testing.T, path, command string, result any, fields map[string]any) *runfile.File {
+	t.Helper()
+	f := &runfile.File{Path: path, Header: runfile.Header{Schema: runfile.Schema, Version: runfile.Version, Command: command, Args: []string{command, "--key-prefix", "a b"}, VirtualClock: true}}
+	raw, err := json.Marshal(result)
+	if err == nil {
+		err = json.Unmarshal(raw, &f.Fields)
+	}
+	for k, v := range fields {
+		if err == nil {
+			f.Fields[k], err = json.Marshal(v)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func core(i int) timingstats.CoreID { return timingstats.CoreID{Core: i} }
+
+// loadRun is a load of 4 cores with everything that a load can hold.
+func loadRun(t *testing.T, seed uint64) *loader.LoadResult {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	r := &loader.LoadResult{Target: "embedded", Seed: seed, KnownCores: 4, OpenLoop: true, Virtual: true}
+	all := timingstats.NewRecorder(0)
+	var series timingstats.Series
+	for i := range 4 {
+		rec := timingstats.NewRecorder(0)
+		for range 500 {
+			rec.Record(int64(1e5 * math.Exp(rng.NormFloat64())))
+		}
+		all.Merge(rec)
+		hist, err := rec.Histogram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Cores = append(r.Cores, loader.LoadCore{Core: core(i), Writes: 500, Share: 0.25, Response: rec.Latency(), ResponseHist: hist})
+	}
+	for i := range 2000 {
+		at := timeOf(float64(i) / 200)
+		series.Done(core(i%4), at, 1e5, 1)
+		if i%100 == 0 {
+			series.Failed(at)
+		}
+	}
+	r.Response, r.Service = all.Latency(), all.Latency()
+	r.ResponseHist, _ = all.Histogram()
+	r.ServiceHist = r.ResponseHist
+	r.OK, r.Sent, r.Failed = 2000, 2020, 20
+	r.Errors = []loader.ErrorCount{{Class: target.ClassReset, Count: 20, Example: "reset <by> peer"}}
+	r.Runs = []loader.RunSummary{{Run: 1, Sent: 2020, OK: 2000, Series: series.Summary(timeOf(10.1))}}
+	r.Verdicts = []verdict.Verdict{{Name: verdict.Errors, State: verdict.Fail, Line: "ERRORS: 1 % of <2,020>", Causes: []string{"something & more"}}}
+	return r
+}
+
+func probeRun() *prober.ProbeResult {
+	one, two := core(1), core(0)
+	r := &prober.ProbeResult{ThresholdClicks: 100}
+	for i, n := range []string{"a", "b"} {
+		res := prober.NameResult{Name: n, Outcome: "OWNER", Owner: &one}
+		if i == 1 {
+			res.Expected = &two
+		}
+		for k := range 4 {
+			c := prober.CoreProbe{Core: core(k), Hits: 8, NonOwner: 8, Min: 4000, Avg: 5000, Max: 9000}
+			if k == 1 {
+				c = prober.CoreProbe{Core: core(k), Hits: 8, Owner: 8, TaggedOwner: 8, Min: 3, Avg: 5, Max: 9}
+			}
+			res.Cores = append(res.Cores, c)
+		}
+		r.Names = append(r.Names, res)
+	}
+	for k := range 4 {
+		r.Hits = append(r.Hits, prober.CoreHits{Core: core(k), Hits: int64(90 + 5*k)})
+	}
+	return r
+}
+
+func stickyRun() *stickiness.Result {
+	return &stickiness.Result{
+		Transactions: 10, Whole: 7, Split: 2, Refused: 1, PerTx: 5, Judged: 9,
+		Nodes: []stickiness.Node{{Name: "A", Invocations: 30, Transactions: 6, Share: 0.6}, {Name: "B", Invocations: 20, Transactions: 6, Share: 0.4}},
+	}
+}
+
+// full is a report with every kind of chart, of several runs.
+func full(t *testing.T) *Report {
+	t.Helper()
+	failed := verdict.Verdict{Name: "OVERALL", State: verdict.Fail, Line: "ERRORS: it fails"}
+	held := verdict.Verdict{Name: "OVERALL", State: verdict.Pass, Line: "OK: all is well"}
+	return Build([]Source{
+		{File: saved(t, "x/<b>one&.json", "load", loadRun(t, 1), map[string]any{"overall": failed})},
+		{File: saved(t, "x/two.json", "load", loadRun(t, 2), map[string]any{"overall": held})},
+		{File: saved(t, "x/probe.json.gz", "probe", probeRun(), nil)},
+		{File: saved(t, "y/probe.json", "sticky", stickyRun(), nil)},
+	})
+}
+
+// TestEveryKind holds each kind of chart: it is drawn, and well-formed, with
+// marks, a description and the figures behind it.
+func TestEveryKind(t *testing.T) {
+	r := full(t)
+	drawn := map[string]bool{}
+	for i, c := range r.Charts {
+		drawn[c.Name] = true
+		id := fmt.Sprintf("c%d", i)
+		svg, err := c.inline(id)
+		if err != nil {
+			t.Fatal(c.Name, err)
+		}
+		if c.Title == "" || c.Caption == "" || c.Desc == "" || len(c.Table.Rows) == 0 {
+			t.Errorf("%s: title %q, caption %q, description %q, %d rows", c.Name, c.Title, c.Caption, c.Desc, len(c.Table.Rows))
+		}
+		if n := marksIn(t, svg); n == 0 {
+			t.Errorf("%s has no marks", c.Name)
+		}
+		for _, bad := range []string{"NaN", "Inf", ":#", "http://www.w3.org/1999/xlink"} {
+			if strings.Contains(svg, bad) {
+				t.Errorf("%s: %q in the SVG, at %.80q", c.Name, bad, svg[max(strings.Index(svg, bad)-20, 0):])
+			}
+		}
+		for _, want := range []string{`role="img"`, `aria-labelledby="` + id + `-title"`, `<title id="` + id + `-title">`, `<desc id="` + id + `-desc">`, "var(--s1)"} {
+			if !strings.Contains(svg, want) {
+				t.Errorf("%s: no %q", c.Name, want)
+			}
+		}
+		for _, row := range c.Table.Rows {
+			if len(row) != len(c.Table.Header) {
+				t.Errorf("%s: a row of %d cells under %d names", c.Name, len(row), len(c.Table.Header))
+			}
+		}
+	}
+	for _, k := range Kinds() {
+		if !drawn[k.Name] {
+			t.Errorf("no %s chart", k.Name)
+		}
+	}
+}
+
+// marksIn parses an SVG and counts the paths in its groups of marks.
+func marksIn(t *testing.T, svg string) int {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(svg))
+	depth, marks, n := 0, 0, 0
+	for {
+		tok, err := d.Token()
+		if err == io.EOF {
+			return n
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v", err)
+		}
+		switch e := tok.(type) {
+		case xml.StartElement:
+			depth++
+			if e.Name.Local == "g" && len(e.Attr) == 1 && e.Attr[0].Value == "marks" {
+				marks = depth
+			}
+			if e.Name.Local == "path" && marks > 0 {
+				n++
+			}
+		case xml.EndElement:
+			if depth == marks {
+				marks = 0
+			}
+			depth--
+		}
+	}
+}
+
+// TestPage holds the page: the verdict first, whole in itself, words escaped.
+func TestPage(t *testing.T) {
+	var b bytes.Buffer
+	if err := full(t).WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	order := []string{`<p class="headline s-fail">`, "ERRORS: it fails", "something &amp; more", "<svg", "tbl load --key-prefix &#39;a b&#39; --seed 1"}
+	for i, at := 0, 0; i < len(order); i++ {
+		k := strings.Index(page[at:], order[i])
+		if k < 0 {
+			t.Fatalf("no %q behind %q", order[i], order[:i])
+		}
+		at += k
+	}
+	if strings.Contains(page, "<script") || strings.Contains(page, "<b>one") || strings.Contains(page, "<by>") {
+		t.Error("a script, or words that are not escaped")
+	}
+	for _, m := range regexp.MustCompile(`(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]*)`).FindAllStringSubmatch(page, -1) {
+		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
+			t.Errorf("the page points to %q", m[1])
+		}
+	}
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if ids[m[1]] {
+			t.Errorf("id %q twice", m[1])
+		}
+		ids[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`(?:href="#|aria-labelledby="|aria-describedby=")([^"]*)`).FindAllStringSubmatch(page, -1) {
+		if !ids[m[1]] {
+			t.Errorf("nothing has the id %q", m[1])
+		}
+	}
+	if n := strings.Count(page, "<details>"); n < len(full(t).Charts) {
+		t.Errorf("%d tables to open, want one for each of %d charts", n, len(full(t).Charts))
+	}
+}
+
+// TestDocument holds the forms without pictures.
+func TestDocument(t *testing.T) {
+	d := full(t).Document()
+	if d.Overall == nil || d.Overall.State != verdict.Fail {
+		t.Errorf("overall %+v, want a failure", d.Overall)
+	}
+	if d.Blocks[0].Line != "<b>one&: ERRORS: it fails" {
+		t.Errorf("the first line is %q", d.Blocks[0].Line)
+	}
+	if len(d.Verdicts) != 2 || d.Verdicts[1].Name != "two ERRORS" {
+		t.Errorf("verdicts %+v", d.Verdicts)
+	}
+	for _, f := range render.Formats() {
+		if f.Name == "markdown" || f.Name == "junit" || f.Name == "text" || f.Name == "csv" {
+			var b bytes.Buffer
+			if err := f.Write(&b, d); err != nil || b.Len() == 0 {
+				t.Errorf("%s: %v, %d bytes", f.Name, err, b.Len())
+			}
+		}
+	}
+}
+
+// TestPictures holds SVG and PNG files: all charts in one, on white.
+func TestPictures(t *testing.T) {
+	r := full(t)
+	var svg, img bytes.Buffer
+	if err := WriteSVG(&svg, r.Charts); err != nil {
+		t.Fatal(err)
+	}
+	if n := marksIn(t, strings.TrimPrefix(svg.String(), `<?xml version="1.0" encoding="UTF-8"?>`)); n < len(r.Charts) {
+		t.Errorf("%d marks in %d charts", n, len(r.Charts))
+	}
+	if strings.Contains(svg.String(), "var(") {
+		t.Error("a file by itself has no style sheet to take colours from")
+	}
+	if err := WritePNG(&img, r.Charts[:1]); err != nil {
+		t.Fatal(err)
+	}
+	m, err := png.Decode(&img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blue := 0
+	for y := range m.Bounds().Dy() {
+		for x := range m.Bounds().Dx() {
+			if r, _, b, _ := m.At(x, y).RGBA(); b > r+0x3000 {
+				blue++
+			}
+		}
+	}
+	if blue < 1000 {
+		t.Errorf("%d points of the first series' colour", blue)
+	}
+}
+
+// TestOlder reads run files of former versions: what they lack is said, and
+// what they hold is drawn.
+func TestOlder(t *testing.T) {
+	paths, err := filepath.Glob("../../../../testdata/runs/*-version1.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no older runs: %v", err)
+	}
+	for _, p := range paths {
+		f, err := runfile.Read(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Build([]Source{{File: f}})
+		if r.Runs[0].Problem != "" || len(r.Charts) < 3 {
+			t.Errorf("%s: problem %q, %d charts, absent %q", p, r.Runs[0].Problem, len(r.Charts), r.Absent)
+		}
+	}
+	bare := loadRun(t, 1)
+	bare.Cores, bare.Runs, bare.Response, bare.Service = nil, nil, loader.Latency{}, loader.Latency{}
+	r := Build([]Source{{File: saved(t, "old.json", "load", bare, nil)}, {File: saved(t, "new.json", "load", loadRun(t, 1), nil)}})
+	if len(r.Charts) != 4 || !strings.Contains(strings.Join(r.Charts[0].Notes, " "), "Not drawn: old") {
+		t.Errorf("%d charts, notes %q", len(r.Charts), r.Charts[0].Notes)
+	}
+	r = Build([]Source{{File: saved(t, "old.json", "load", bare, nil)}})
+	if len(r.Charts) != 0 || len(r.Absent) != 4 || !strings.Contains(strings.Join(r.Absent, " "), "no throughput chart") {
+		t.Errorf("%d charts, absent %q", len(r.Charts), r.Absent)
+	}
+	// Fields of another shape cost the figures, not the report.
+	r = Build([]Source{{File: saved(t, "odd.json", "load", struct{}{}, map[string]any{"cores": "four", "overall": verdict.Verdict{State: verdict.Fail, Line: "BAD"}})}})
+	if r.Runs[0].Problem == "" || r.Runs[0].Line() != "BAD" {
+		t.Errorf("problem %q, line %q", r.Runs[0].Problem, r.Runs[0].Line())
+	}
+	var b bytes.Buffer
+	if err := r.WriteHTML(&b); err != nil || !strings.Contains(b.String(), "can&#39;t be read") {
+		t.Errorf("the page does not say so: %v", err)
+	}
+}
+
+// TestManyRuns draws the first few and says so.
+func TestManyRuns(t *testing.T) {
+	var s []Source
+	for i := range maxLines + 3 {
+		s = append(s, Source{File: saved(t, fmt.Sprintf("r%d.json", i), "load", loadRun(t, uint64(i)), nil)})
+	}
+	r := Build(s)
+	for _, c := range r.Charts {
+		if !strings.Contains(strings.Join(c.Notes, " "), "first 8 of 11 runs") {
+			t.Errorf("%s: notes %q", c.Name, c.Notes)
+		}
+	}
+}
+
+func TestRunNames(t *testing.T) {
+	var s []Source
+	for _, p := range []string{"a/run.json", "b/run.json.gz", "c/other.json", "", "x/a/twin.json", "y/a/twin.json"} {
+		s = append(s, Source{File: &runfile.File{Path: p, Header: runfile.Header{Command: "load"}}})
+	}
+	if got := strings.Join(runNames(s), ", "); got != "a/run, b/run, other, load, a/twin (5), a/twin (6)" {
+		t.Error(got)
+	}
+}
+
+// TestInks holds every series against its ground: 3:1, and text 4.5:1.
+func TestInks(t *testing.T) {
+	white, dark := color.NRGBA{0xFF, 0xFF, 0xFF, 0xFF}, color.NRGBA{0x16, 0x16, 0x16, 0xFF}
+	if !strings.Contains(pageCSS, "--ground:#fff") || !strings.Contains(pageCSS, "--ground:#161616") {
+		t.Fatal("the page has other grounds than this test")
+	}
+	for i, k := range inks() {
+		want := 3.0
+		switch {
+		case k.name == "grid":
+			continue // decoration
+		case i >= seriesInks:
+			want = 4.5
+		}
+		if c := contrast(k.light, white); c < want {
+			t.Errorf("%s on white: %.2f, want %v", k.name, c, want)
+		}
+		if c := contrast(k.dark, dark); c < want {
+			t.Errorf("%s on dark: %.2f, want %v", k.name, c, want)
+		}
+	}
+}
+
+// contrast is WCAG 2.2's ratio.
+func contrast(a, b color.NRGBA) float64 {
+	lum := func(c color.NRGBA) float64 {
+		lin := func(v uint8) float64 {
+			x := float64(v) / 255
+			if x <= 0.04045 {
+				return x / 12.92
+			}
+			return math.Pow((x+0.055)/1.055, 2.4)
+		}
+		return 0.2126*lin(c.R) + 0.7152*lin(c.G) + 0.0722*lin(c.B)
+	}
+	x, y := lum(a)+0.05, lum(b)+0.05
+	return max(x, y) / min(x, y)
+}
+
+func TestQuote(t *testing.T) {
+	for in, want := range map[string]string{"load": "load", "a b": "'a b'", "": "''", "it's": `'it'\''s'`, "p99<50": "'p99<50'", "--x=1": "--x=1", "$(rm)": "'$(rm)'"} {
+		if got := quote(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}

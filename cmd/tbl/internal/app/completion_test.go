@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tbl/cmd/tbl/internal/commandref"
 )
 
 // said runs a command line and returns what it wrote to stdout.
@@ -48,13 +50,13 @@ func TestCompletionSyntax(t *testing.T) {
 		"bash": {"bash", "-n"}, "zsh": {"zsh", "-n"}, "fish": {"fish", "--no-execute"},
 		"powershell": {"pwsh", "-NoProfile", "-NonInteractive", "-File"},
 	}
-	for _, s := range shells() {
-		t.Run(s.name, func(t *testing.T) {
-			how := parse[s.name]
+	for _, s := range commandref.Shells() {
+		t.Run(s.Name, func(t *testing.T) {
+			how := parse[s.Name]
 			if how == nil {
 				t.Fatal("no way to check this shell's syntax")
 			}
-			out, err := exec.Command(interpreter(t, how[0]), append(slices.Clone(how[1:]), scriptFile(t, s.name))...).CombinedOutput()
+			out, err := exec.Command(interpreter(t, how[0]), append(slices.Clone(how[1:]), scriptFile(t, s.Name))...).CombinedOutput()
 			if err != nil || len(out) > 0 {
 				t.Errorf("%v: %s", err, out)
 			}
@@ -179,13 +181,13 @@ _tbl`
 
 // Every flag that names its values in the help offers them.
 func TestChoicesAreOffered(t *testing.T) {
-	for _, w := range words((&app{}).cli()) {
-		for _, f := range w.flags {
-			if strings.HasPrefix(f.usage, "what goes to stdout: ") && len(f.values) < 2 {
-				t.Errorf("%s %s offers nothing", w.names[0], f.names[0])
+	for _, w := range commands((&app{}).cli()) {
+		for _, f := range w.Flags {
+			if strings.HasPrefix(f.Usage, "what goes to stdout: ") && len(f.Words) < 2 {
+				t.Errorf("%s --%s offers nothing", w.Names[0], f.Names[0])
 			}
-			if f.value && len(f.values) > 0 && f.files {
-				t.Errorf("%s %s is a file and a word", w.names[0], f.names[0])
+			if len(f.Words) > 0 && (f.Files || !f.Value) {
+				t.Errorf("%s --%s: a list of words, and a file or no value", w.Names[0], f.Names[0])
 			}
 		}
 	}

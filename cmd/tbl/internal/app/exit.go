@@ -19,6 +19,18 @@ const (
 	exitInterrupted = 130 // after printing what was measured
 )
 
+// exitCodes explains them, for the manual.
+var exitCodes = [...]struct {
+	code int
+	help string
+}{
+	{exitOK, "All is well, or only warnings."},
+	{exitFail, "A verdict fails, or an --assert doesn't hold."},
+	{exitUsage, "A flag, an argument or a file is wrong. One line on stderr says what; nothing was sent."},
+	{exitIncomplete, "There is not enough evidence: the dataplane could not be reached, or cores were not heard."},
+	{exitInterrupted, "Interrupted. What was measured until then is printed."},
+}
+
 // exitError is an error that knows its code.
 type exitError struct {
 	code int

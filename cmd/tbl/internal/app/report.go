@@ -111,8 +111,8 @@ func (a *app) reportCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`, the form told by its ending: " + strings.Join(endings, " ") +
 				"; svg and png also to a directory, a file per chart (default: stdout)", EnvVars: env("output")},
-			ownEnv("report", stringFlag("", "format", "", "the form: "+strings.Join(names, ", ")+" (default: by the ending, or text)")),
-			stringsFlag("", "chart", "only this `KIND` of chart: "+strings.Join(kinds, ", ")+" (repeatable)"),
+			among(ownEnv("report", stringFlag("", "format", "", "the form: "+strings.Join(names, ", ")+" (default: by the ending, or text)")), names...),
+			among(stringsFlag("", "chart", "only this `KIND` of chart: "+strings.Join(kinds, ", ")+" (repeatable)"), kinds...),
 		},
 		Action: a.report,
 	}

@@ -1,59 +1,32 @@
-package app
+package commandref
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
-func (a *app) manCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "man",
-		Usage: "print the manual page: tbl man | man -l -",
-		Action: func(c *cli.Context) error {
-			_, err := fmt.Fprint(a.stdout, manual(c.App))
-			return err
-		},
-	}
-}
-
-// exitCodes is the table of the exit codes, for the manual.
-var exitCodes = [...]struct {
-	code int
-	help string
-}{
-	{exitOK, "All is well, or only warnings."},
-	{exitFail, "A verdict fails, or an --assert doesn't hold."},
-	{exitUsage, "A flag, an argument or a file is wrong. One line on stderr says what; nothing was sent."},
-	{exitIncomplete, "There is not enough evidence: the dataplane could not be reached, or cores were not heard."},
-	{exitInterrupted, "Interrupted. What was measured until then is printed."},
-}
-
-// manual is the manual page in roff's man macros.
-func manual(c *cli.App) string {
+// Manual is the manual page, in roff's man macros.
+func Manual(p *Program) string {
 	r := new(roff)
-	date := built
-	if len(date) > len("2006-01-02") {
-		date = date[:len("2006-01-02")]
-	}
-	r.line(`.TH TBL 1 "%s" %s %s`, date, r.quote("tbl "+release), r.quote("User Commands"))
+	r.line(`.TH TBL 1 "%s" %s %s`, p.Date, r.quote("tbl "+p.Version), r.quote("User Commands"))
 	r.line(".SH NAME")
-	r.line(`tbl \- %s`, r.text(strings.TrimSuffix(c.Usage, "?")))
+	r.line(`tbl \- %s`, r.text(strings.TrimSuffix(p.Usage, "?")))
 	r.line(".SH SYNOPSIS")
 	r.line(".B tbl")
 	r.line(".I COMMAND")
 	r.line("[flags] [arguments]")
 	r.line(".SH DESCRIPTION")
-	r.para(c.Description)
+	r.para(p.Description)
 	r.line(".SH COMMANDS")
-	shared := map[string][]cli.Flag{}
+	shared := map[string][]*Flag{}
 	var order []string
-	for _, cmd := range c.VisibleCommands() {
-		r.line(".SS %s", r.quote(strings.TrimSpace("tbl "+cmd.Name+" "+cmd.ArgsUsage)))
+	for i := range p.Commands {
+		cmd := &p.Commands[i]
+		r.line(".SS %s", r.quote(strings.TrimSpace("tbl "+cmd.Names[0]+" "+cmd.Args)))
 		usage := upperFirst(cmd.Usage) + "."
-		if len(cmd.Aliases) > 0 {
-			usage += " Alias: " + strings.Join(cmd.Aliases, ", ") + "."
+		if len(cmd.Names) > 1 {
+			usage += " Alias: " + strings.Join(cmd.Names[1:], ", ") + "."
 		}
 		r.para(usage)
 		if cmd.Description != "" {
@@ -61,19 +34,20 @@ func manual(c *cli.App) string {
 			r.para(cmd.Description)
 		}
 		var groups []string
-		for _, f := range cmd.Flags {
-			cat := category(f)
+		for j := range cmd.Flags {
+			f := &cmd.Flags[j]
+			cat := f.Category
 			if cat == "" {
 				r.flag(f)
 				continue
 			}
-			if len(groups) == 0 || groups[len(groups)-1] != cat {
+			if !slices.Contains(groups, cat) {
 				groups = append(groups, cat)
 			}
 			if shared[cat] == nil {
 				order = append(order, cat)
 			}
-			if !hasName(shared[cat], f) {
+			if !slices.ContainsFunc(shared[cat], func(g *Flag) bool { return g.Names[0] == f.Names[0] }) {
 				shared[cat] = append(shared[cat], f)
 			}
 		}
@@ -90,51 +64,24 @@ func manual(c *cli.App) string {
 		}
 	}
 	r.line(".SH EXIT STATUS")
-	for _, e := range exitCodes {
-		r.line(".TP")
-		r.line(".B %d", e.code)
-		r.para(e.help)
-	}
+	r.terms(p.ExitCodes)
 	r.line(".SH ENVIRONMENT")
 	r.para("Every flag reads a variable too: TBL_ and the flag's name in capitals, with _ for -. The command line wins.")
-	r.line(".TP")
-	r.line(".B GITHUB_ACTIONS")
-	r.para("When it is true, a failing run also writes an error line and a job summary for GitHub.")
+	r.terms(p.Variables)
 	r.line(".SH EXAMPLES")
-	for i, x := range [][2]string{
-		{"Prove the embedded dataplane, and see what a proof looks like:", "tbl validate"},
-		{"Prove a real one, deleting what it holds:", "tbl validate --target http://10.0.0.5 --destroy"},
-		{"Per-core timings of a log:", "tbl stats /var/log/ltm"},
-	} {
+	for i, x := range p.Examples {
 		if i > 0 {
 			r.line(".PP")
 		}
-		r.para(x[0])
+		r.para(x.Name)
 		r.line(".PP")
 		r.line(".nf")
 		r.line(".RS")
-		r.line("%s", r.text(x[1]))
+		r.line("%s", r.text(x.Text))
 		r.line(".RE")
 		r.line(".fi")
 	}
 	return r.b.String()
-}
-
-// category is the group of a flag in the help, empty for a command's own.
-func category(f cli.Flag) string {
-	if c, ok := f.(cli.CategorizableFlag); ok {
-		return c.GetCategory()
-	}
-	return ""
-}
-
-func hasName(flags []cli.Flag, f cli.Flag) bool {
-	for _, g := range flags {
-		if g.Names()[0] == f.Names()[0] {
-			return true
-		}
-	}
-	return false
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -170,33 +117,26 @@ func (r *roff) para(s string) {
 	}
 }
 
+// terms is a list of named explanations.
+func (r *roff) terms(list []Term) {
+	for _, t := range list {
+		r.line(".TP")
+		r.line(".B %s", r.text(t.Name))
+		r.para(t.Text)
+	}
+}
+
 // flag is an entry of a list of flags.
-func (r *roff) flag(f cli.Flag) {
-	d, ok := f.(cli.DocGenerationFlag)
-	if !ok {
-		return
-	}
-	// The word in backquotes is the name of the value.
-	usage := d.GetUsage()
-	value := ""
-	if d.TakesValue() {
-		value = "VALUE"
-		if _, rest, ok := strings.Cut(usage, "`"); ok {
-			value, _, _ = strings.Cut(rest, "`")
-		}
-	}
+func (r *roff) flag(f *Flag) {
 	r.line(".TP")
-	head := `\fB` + r.text(dashed(f.Names()[0])) + `\fR`
-	if value != "" {
-		head += ` \fI` + r.text(value) + `\fR`
+	head := `\fB` + r.text(dashed(f.Names[0])) + `\fR`
+	if f.Value {
+		head += ` \fI` + r.text(f.value()) + `\fR`
 	}
 	r.line("%s", head)
-	def := ""
-	if d.TakesValue() {
-		def = strings.Trim(d.GetDefaultText(), `"`)
-	}
-	if def != "" {
-		usage += fmt.Sprintf(" (default: %s)", def)
+	usage := f.Usage
+	if f.Default != "" {
+		usage += fmt.Sprintf(" (default: %s)", f.Default)
 	}
 	r.para(usage)
 }

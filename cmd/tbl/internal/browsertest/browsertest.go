@@ -255,6 +255,12 @@ func (p *Page) Dark(on bool) {
 	p.Do(scheme(on))
 }
 
+// Paper shows the page as it is printed, in light.
+func (p *Page) Paper() {
+	p.t.Helper()
+	p.Do(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
+}
+
 func scheme(dark bool) chromedp.Action[chromedp.Void] {
 	value := "light"
 	if dark {

@@ -245,3 +245,11 @@ func TestStatusPages(t *testing.T) {
 		t.Error("the server doesn't end while somebody watches")
 	}
 }
+
+// What is shown of a target keeps its password.
+func TestDescribeKeepsPasswords(t *testing.T) {
+	o := &targetOptions{urls: []string{"http://user:secret@10.0.0.5:80", "http://10.0.0.6"}}
+	if got, want := o.describe(), "http://user:xxxxx@10.0.0.5:80, http://10.0.0.6"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -224,10 +225,17 @@ func planeConfig(c *cli.Context) (refplane.Config, error) {
 	return cfg, nil
 }
 
-// describe names the target for the plan of a dry run.
+// describe names the target for the plan of a dry run and for metrics, without
+// passwords.
 func (o *targetOptions) describe() string {
 	if len(o.urls) > 0 {
-		return strings.Join(o.urls, ", ")
+		shown := slices.Clone(o.urls)
+		for i := range shown {
+			if u, err := url.Parse(shown[i]); err == nil {
+				shown[i] = u.Redacted()
+			}
+		}
+		return strings.Join(shown, ", ")
 	}
 	return fmt.Sprintf("the embedded dataplane, %d cores", o.plane.Cores)
 }
@@ -252,7 +260,7 @@ func (p *plane) Do(ctx context.Context, req *target.Request, ans *target.Answer)
 }
 
 // open opens the target. Nothing is sent.
-func (o *targetOptions) open(ctx context.Context) (*plane, error) {
+func (o *targetOptions) open(context.Context) (*plane, error) {
 	p, err := o.openPlane()
 	if p != nil {
 		p.watch = o.a.watch

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Makes the pictures of README.md anew, from real runs: docs/status-light.png
-# and docs/status-dark.png, the status page of a dataplane under load.
+# and docs/status-dark.png, the status page of a dataplane under load;
+# docs/report-light.png and docs/report-dark.png, the report of a dataplane
+# before and after its names were found instead of built.
 #
 # Needs Go, curl and chromium. CHROMIUM names another browser of that family,
 # PORT a free port (default 18080).
@@ -38,4 +40,18 @@ pids+=($!)
 sleep 3
 for scheme in light dark; do
   shoot $scheme "http://127.0.0.1:$PORT/" "docs/status-$scheme.png" 1280,1500
+done
+
+# The same load before and after the repair, as the dataplane's log tells it.
+(
+  cd "$work"
+  ./tbl load --count 200000 --seed 7 --fault deterministic-names --log before.log >/dev/null 2>&1 || [ $? -eq 1 ]
+  ./tbl load --count 200000 --seed 7 --log after.log >/dev/null 2>&1 || [ $? -eq 1 ]
+  for run in before after; do
+    ./tbl stats $run.log --export $run.json >/dev/null || [ $? -eq 1 ]
+  done
+  ./tbl report before.json after.json -o report.html
+)
+for scheme in light dark; do
+  shoot $scheme "file://$work/report.html" "docs/report-$scheme.png" 1000,1220
 done

@@ -257,29 +257,29 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 	if line, _, _ := bytes.Cut(body, []byte{'\n'}); wall && len(line) > 0 && c.nameHome == c.id {
 		cmd.Key = line
 		c.warm(cmd)
+		c.store.Ready()
 	}
 	before := c.spent
 	if wall {
 		c.meter.start(c.p)
 	}
 	n := int64(0)
-	for len(body) > 0 {
-		var line []byte
-		if i := bytes.IndexByte(body, '\n'); i >= 0 {
-			line, body = body[:i], body[i+1:]
-		} else {
-			line, body = body, nil
+	lines := bodyLines{rest: body}
+	var keys [bulkGroup][]byte
+	for {
+		group := lines.next(keys[:])
+		if len(group) == 0 {
+			break
 		}
-		if k := len(line); k > 0 && line[k-1] == '\r' {
-			line = line[:k-1]
+		for _, key := range group {
+			c.store.Expect(key)
 		}
-		if len(line) == 0 {
-			continue
-		}
-		cmd.Key = line
-		c.write(cmd, true)
-		if n++; n%64 == 0 && wall {
-			c.between()
+		for _, key := range group {
+			cmd.Key = key
+			c.write(cmd, true)
+			if n++; n%64 == 0 && wall {
+				c.between()
+			}
 		}
 	}
 	var clicks int64
@@ -296,6 +296,30 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 	if n > 0 {
 		ans.ClicksPerWrite = clicks / n
 	}
+}
+
+// bulkGroup is how many keys of a bulk load are announced to the storage at
+// once: as many as a processor waits for memory side by side.
+const bulkGroup = 8
+
+// bodyLines cuts a body into its lines without their ends, empty ones left out.
+type bodyLines struct{ rest []byte }
+
+// next fills group with the next lines, and returns those there were.
+func (l *bodyLines) next(group [][]byte) [][]byte {
+	n := 0
+	for n < len(group) && len(l.rest) > 0 {
+		line, rest, _ := bytes.Cut(l.rest, []byte{'\n'})
+		l.rest = rest
+		if k := len(line); k > 0 && line[k-1] == '\r' {
+			line = line[:k-1]
+		}
+		if len(line) > 0 {
+			group[n] = line
+			n++
+		}
+	}
+	return group[:n]
 }
 
 // clear deletes a subtable.

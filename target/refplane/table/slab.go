@@ -48,16 +48,22 @@ type chunk struct {
 
 // class is the chunks for one size of key plus value.
 type class struct {
-	open  []uint32 // chunks with room
+	open  []uint32 // chunks with records in use and room for more
+	idle  []uint32 // chunks without records in use
 	total int      // chunks
-	idle  uint32   // one empty chunk kept against thrashing, 0: none
 }
 
-// slab allocates records. A chunk whose last record goes is given back.
+// idleShare: one chunk in so many may stay idle, and one besides.
+const idleShare = 16
+
+// slab allocates records. Few of the chunks whose last record goes are kept,
+// since those who come and go in turn would have them made again and again;
+// the others are given back.
 type slab struct {
 	chunks  []chunk // 0 is the wheel's
 	vacant  []uint32
 	classes [classes]class
+	recent  int   // class of the last record
 	bytes   int64 // of all records in use
 }
 
@@ -83,6 +89,15 @@ func classOf(n int) (cl int, size uint32) {
 	step := uint(1) << (e - 3)
 	k := (uint(n) - 1<<e + step - 1) / step // 1..8
 	return fineClasses + (e-8)*8 + int(k) - 1, uint32(1<<e + k*step)
+}
+
+// sizeOf is the size of a class but the last.
+func sizeOf(cl int) uint32 {
+	if cl < fineClasses {
+		return uint32(cl * 8)
+	}
+	e, k := (cl-fineClasses)/8+8, (cl-fineClasses)%8+1
+	return uint32(1<<e + k<<(e-3))
 }
 
 func (s *slab) init(sentinels int) {
@@ -120,12 +135,10 @@ func (s *slab) alloc(n int) uint32 {
 	k, size := classOf(n)
 	cl := &s.classes[k]
 	if len(cl.open) == 0 {
-		s.grow(k, size)
+		s.reopen(k, size)
 	}
+	s.recent = k
 	id := cl.open[len(cl.open)-1]
-	if id == cl.idle {
-		cl.idle = 0
-	}
 	c := &s.chunks[id]
 	var slot uint32
 	if c.freed != 0 {
@@ -144,7 +157,20 @@ func (s *slab) alloc(n int) uint32 {
 	return id<<slotBits | slot
 }
 
-// grow adds a chunk to a class.
+// reopen gives a class a chunk with room: an idle one, or else a new one.
+func (s *slab) reopen(k int, size uint32) {
+	cl := &s.classes[k]
+	if len(cl.idle) == 0 {
+		s.grow(k, size)
+	}
+	last := len(cl.idle) - 1
+	id := cl.idle[last]
+	cl.idle = cl.idle[:last]
+	s.chunks[id].place = int32(len(cl.open))
+	cl.open = append(cl.open, id)
+}
+
+// grow adds an idle chunk to a class.
 func (s *slab) grow(k int, size uint32) {
 	cl := &s.classes[k]
 	n := 1
@@ -165,10 +191,35 @@ func (s *slab) grow(k int, size uint32) {
 	}
 	s.chunks[id] = chunk{
 		head: make([]record, n), data: make([]byte, n*int(size)),
-		size: size, class: uint16(k), place: int32(len(cl.open)),
+		size: size, class: uint16(k), place: -1,
 	}
-	cl.open = append(cl.open, id)
+	cl.idle = append(cl.idle, id)
 	cl.total++
+}
+
+// Ready makes room for more records like the last one, when what there is
+// comes to its end. A chunk of memory that the system has yet to find takes
+// as long as a thousand writes: where writes are timed, that is found before.
+func (s *slab) Ready() {
+	cl := &s.classes[s.recent]
+	open := len(cl.open)
+	if s.recent == hugeClass || cl.total == 0 || len(cl.idle) > 0 || open > 1 {
+		return
+	}
+	if open == 1 {
+		if c := &s.chunks[cl.open[0]]; int(c.used) < len(c.head)/2 {
+			return
+		}
+	}
+	s.grow(s.recent, sizeOf(s.recent))
+	c := &s.chunks[cl.idle[0]]
+	const page = 4096
+	for i := 0; i < len(c.data); i += page {
+		c.data[i] = 0
+	}
+	for i := 0; i < len(c.head); i += page / recordBytes {
+		c.head[i].sub = free
+	}
 }
 
 // release gives a record back.
@@ -190,15 +241,18 @@ func (s *slab) release(ref uint32) {
 	if c.used > 0 {
 		return
 	}
-	if cl.idle == 0 && c.class != hugeClass {
-		cl.idle = id
-		return
-	}
 	last := len(cl.open) - 1
 	cl.open[c.place] = cl.open[last]
 	s.chunks[cl.open[last]].place = c.place
 	cl.open = cl.open[:last]
-	cl.total--
-	*c = chunk{place: -1}
-	s.vacant = append(s.vacant, id)
+	// From its start again: neighbours in time are neighbours in memory.
+	c.place, c.fresh, c.freed = -1, 0, 0
+	cl.idle = append(cl.idle, id)
+	for n := len(cl.idle); n > 0 && (c.class == hugeClass || n > 1+cl.total/idleShare); n-- {
+		gone := cl.idle[n-1]
+		cl.idle = cl.idle[:n-1]
+		cl.total--
+		s.chunks[gone] = chunk{place: -1}
+		s.vacant = append(s.vacant, gone)
+	}
 }

@@ -100,18 +100,15 @@ func (st *Store) subtable(name []byte) uint32 {
 		return st.last
 	}
 	tag := st.nameTag(name)
-	s := st.names.segmentOf(tag)
-	for i := home(tag); ; {
-		v := s.slot[i]
+	s := st.names.slotsOf(tag)
+	for i := home(tag); ; i = next(i) {
+		v := *s.at(i)
 		if v == 0 {
 			return 0
 		}
 		if ref := uint32(v); uint32(v>>32) == tag && bytes.Equal(st.key(ref), name) {
 			st.last = ref
 			return ref
-		}
-		if i++; i == segSlots {
-			i = 0
 		}
 	}
 }
@@ -133,9 +130,9 @@ func (st *Store) makeSubtable(name []byte) uint32 {
 
 // lookup finds an entry, dead or alive, 0 when there is none.
 func (st *Store) lookup(sub uint32, key []byte, tag uint32) uint32 {
-	s := st.keys.segmentOf(tag)
-	for i := home(tag); ; {
-		v := s.slot[i]
+	s := st.keys.slotsOf(tag)
+	for i := home(tag); ; i = next(i) {
+		v := *s.at(i)
 		if v == 0 {
 			return 0
 		}
@@ -148,9 +145,16 @@ func (st *Store) lookup(sub uint32, key []byte, tag uint32) uint32 {
 				return ref
 			}
 		}
-		if i++; i == segSlots {
-			i = 0
-		}
+	}
+}
+
+// Expect says that a key of the subtable used last will be looked up soon. The
+// wait for memory, most of what a write into a large store costs, then passes
+// while other keys are written.
+func (st *Store) Expect(key []byte) {
+	if st.last != 0 {
+		tag := st.keyTag(st.last, key)
+		prefetch(st.keys.slotsOf(tag).at(home(tag)))
 	}
 }
 

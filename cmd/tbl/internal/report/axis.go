@@ -19,9 +19,6 @@ const (
 	nanoseconds
 )
 
-// name is the unit's in tables and labels.
-func (u unit) name() string { return [...]string{"clicks", "time"}[u] }
-
 // short writes a value for an axis: 1,000 or 10 ms.
 func (u unit) short(v float64) string {
 	if u == nanoseconds {
@@ -58,7 +55,9 @@ func (u unit) cell(v float64) any {
 // logRange widens low to high to round numbers on a logarithmic axis, with some
 // room on either side. Both are at least floor.
 func logRange(low, high, floor float64) (float64, float64) {
-	low, high = max(low, floor), max(high, floor)
+	// Damaged files hold anything; no time and no count is beyond most.
+	const most = 1e15
+	low, high = min(max(low, floor), most), min(max(high, floor), most)
 	l, h := max(round125(low/1.1, false), floor), round125(high*1.1, true)
 	if h/l < 10 {
 		h = l * 10

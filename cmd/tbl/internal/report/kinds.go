@@ -106,12 +106,3 @@ func namesOf(lines []line) []string {
 	}
 	return out
 }
-
-// runWord is "run a" or "runs a, b and c".
-func runWord(lines []line) string {
-	names := namesOf(lines)
-	if len(names) == 1 {
-		return "run " + names[0]
-	}
-	return "runs " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}

@@ -8,13 +8,18 @@ import (
 	"image/color"
 	"image/png"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"tbl/cmd/tbl/internal/logreport"
 	"tbl/cmd/tbl/internal/render"
 	"tbl/cmd/tbl/internal/runfile"
 	"tbl/loader"
@@ -342,6 +347,52 @@ func TestManyRuns(t *testing.T) {
 			t.Errorf("%s: notes %q", c.Name, c.Notes)
 		}
 	}
+}
+
+// TestDamaged draws runs of which any figures were overwritten with any others:
+// whatever comes out, it comes out.
+func TestDamaged(t *testing.T) {
+	small := loadRun(t, 1)
+	small.Cores, small.Runs[0].Series.StartS = small.Cores[:2], small.Runs[0].Series.StartS[:3]
+	results := map[string]any{"load": small, "probe": probeRun(), "sticky": stickyRun(), "bulk-post": bulkRun(), "stats": statsRun()}
+	numbers := regexp.MustCompile(`:-?[0-9][0-9.e+-]*`)
+	rapid.Check(t, func(rt *rapid.T) {
+		command := rapid.SampledFrom(slices.Sorted(maps.Keys(results))).Draw(rt, "command")
+		f := saved(t, "run.json", command, results[command], nil)
+		for name, raw := range f.Fields {
+			f.Fields[name] = numbers.ReplaceAllFunc(raw, func(b []byte) []byte {
+				if rapid.IntRange(0, 9).Draw(rt, "which") > 0 {
+					return b
+				}
+				return []byte(rapid.SampledFrom([]string{":0", ":-1", ":1", ":7", ":9223372036854775807", ":-9223372036854775808", ":1e308", ":0.5", ":4294967296"}).Draw(rt, "value"))
+			})
+		}
+		r := Build([]Source{{File: f}})
+		var b bytes.Buffer
+		if err := r.WriteHTML(&b); err != nil {
+			rt.Fatal(err)
+		}
+		if strings.Contains(b.String(), "NaN,") || strings.Contains(b.String(), "Inf,") {
+			rt.Fatal("a mark at no place")
+		}
+	})
+}
+
+func bulkRun() *loader.BulkResult {
+	r := &loader.BulkResult{Target: "embedded", Threshold: 100, Response: timingstats.LatencySummary{N: 200, MinNS: 1e5, P50NS: 2e5, P90NS: 3e5, P95NS: 4e5, P99NS: 5e5, P999NS: 6e5, MaxNS: 6e5}}
+	for i := range 2 {
+		r.Cores = append(r.Cores, loader.BulkCore{Core: core(i), Posts: 100, Writes: 1000, MinClicks: 10, AvgClicks: 12.5, MaxClicks: 30})
+	}
+	return r
+}
+
+func statsRun() *logreport.Report {
+	set := new(timingstats.Set)
+	for i := range int64(50) {
+		set.Core(core(int(i%2))).Add(5+i%7, timingstats.Fast, 1000)
+	}
+	loc := verdict.JudgeLocality(set.Summaries(0), verdict.LocalityOptions{})
+	return &logreport.Report{Devices: []logreport.Device{{Name: "a", ThresholdClicks: 100, Cores: loc.Cores}}}
 }
 
 func TestRunNames(t *testing.T) {

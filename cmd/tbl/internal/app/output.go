@@ -96,7 +96,7 @@ func (a *app) output(c *cli.Context) (*output, error) {
 		}
 	}
 	for _, path := range c.StringSlice("export") {
-		if err := o.addExport(path); err != nil {
+		if err := o.addExport(path, c.Command.Name); err != nil {
 			o.Close()
 			return nil, err
 		}
@@ -108,9 +108,12 @@ func (a *app) output(c *cli.Context) (*output, error) {
 	return o, nil
 }
 
-func (o *output) addExport(path string) error {
+func (o *output) addExport(path, command string) error {
 	for _, f := range formats() {
 		if strings.EqualFold(filepath.Ext(path), f.Ending) {
+			if err := checkFollowed(f, command, path); err != nil {
+				return err
+			}
 			e, err := newExport("--export", path, f)
 			if err != nil {
 				return err
@@ -254,6 +257,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
 	head := o.header(d.Command, fields)
 	d.Started, d.Length = head.Started, time.Duration(head.DurationNS)
+	followedFigures := benchmarks(d.Command, fields)
 	fields["run"], fields["exit"], fields["verdicts"] = head, o.a.code, d.Verdicts
 	if d.Overall != nil {
 		fields["overall"] = d.Overall
@@ -262,6 +266,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		fields["partial"] = true
 	}
 	d.Data = fields
+	d.Benchmarks, d.BenchConfig = followedFigures, benchConfig(&head)
 	var errs []error
 	shown := *d
 	if o.quiet && o.format.Name == "text" {

@@ -40,6 +40,10 @@ type Document struct {
 	// Distributions and Ranges are what Plot draws and .hlog saves.
 	Distributions []Distribution
 	Ranges        []Range
+	// Benchmarks are the figures that are followed from run to run, BenchConfig
+	// what they were measured under.
+	Benchmarks  []Benchmark
+	BenchConfig []BenchSetting
 	// Extra are further fields of the JSON form.
 	Extra map[string]any
 }

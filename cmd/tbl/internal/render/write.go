@@ -16,6 +16,7 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 
 	"tbl/timingstats"
+	"tbl/timingstats/compare"
 	"tbl/timingstats/verdict"
 )
 
@@ -36,6 +37,9 @@ func Formats() []Format {
 		{"markdown", ".md", true, writeMarkdown},
 		{"junit", ".xml", false, writeJUnit},
 		{"hlog", ".hlog", false, writeHistogramLog},
+		{"bench", ".bench", false, writeBench},
+		{"smaller", ".smaller", false, writeTrend(compare.Lower)},
+		{"bigger", ".bigger", false, writeTrend(compare.Higher)},
 	}
 }
 

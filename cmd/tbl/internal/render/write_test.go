@@ -28,12 +28,16 @@ func TestForms(t *testing.T) {
 		"markdown": "| 1/10 | 4 | 16,009.9 | 400,000 |\n",
 		"junit":    `<failure message="LOCALITY ISSUE: a|b">`,
 		"hlog":     "Tag=tmm_0,0.000,0.000,5.000,HIST",
+		"bench":    "BenchmarkBulkPost ",
+		"smaller":  "BulkPost response.p99",
+		"bigger":   "BulkPost writes/s",
 		"json":     "{\n \"a<b\": 1\n}\n",
 	}
 	for _, f := range Formats() {
 		var b strings.Builder
 		d := sample()
 		d.Distributions = []Distribution{distribution(t, "tmm_0", "clicks", 3, 5)}
+		d.Benchmarks = followed().Benchmarks
 		if err := f.Write(&b, d); err != nil {
 			t.Fatal(err)
 		}

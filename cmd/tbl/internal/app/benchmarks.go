@@ -1,0 +1,106 @@
+package app
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"tbl/cmd/tbl/internal/render"
+	"tbl/cmd/tbl/internal/runfile"
+	"tbl/timingstats"
+	"tbl/timingstats/compare"
+)
+
+// checkFollowed refuses a form of benchmarks for a command that has none of
+// them.
+func checkFollowed(f render.Format, command, path string) error {
+	directions := map[string][]compare.Direction{
+		"bench": {compare.Lower, compare.Higher}, "smaller": {compare.Lower}, "bigger": {compare.Higher},
+	}
+	want, ok := directions[f.Name]
+	switch command {
+	case "timing-stats":
+		command = "stats"
+	case "merge":
+		command = "load"
+	}
+	whole, core := comparedFigures(command)
+	has := func(cf comparedFigure) bool { return slices.Contains(want, cf.better) }
+	if !ok || slices.ContainsFunc(whole, has) || slices.ContainsFunc(core, has) {
+		return nil
+	}
+	return usagef("--export %s: runs of %s have no such figures that are followed from run to run", path, command)
+}
+
+// benchmarks are a result's figures that compare looks at: those of the whole,
+// then those of each core.
+func benchmarks(command string, fields map[string]any) []render.Benchmark {
+	whole, core := comparedFigures(command)
+	var out []render.Benchmark
+	for _, set := range figureSets(fields) {
+		title := benchName(command)
+		if set.of != "" {
+			title += "/" + strings.Replace(set.of, " ", "=", 1)
+		}
+		add := func(name string, figures []comparedFigure, values map[string]float64) {
+			b := render.Benchmark{Name: name, N: 1}
+			for _, n := range []string{"ok", "served", "n"} {
+				if v, ok := values[n]; ok && v >= 1 {
+					b.N = int64(v)
+					break
+				}
+			}
+			for _, cf := range figures {
+				v, ok := values[cf.name]
+				of, _, _ := strings.Cut(cf.name, ".")
+				if n, counted := values[of+".n"]; counted && n == 0 {
+					continue // a percentile of nothing
+				}
+				if ok {
+					b.Figures = append(b.Figures, render.BenchFigure{Name: cf.name, Value: v, Better: cf.better})
+				}
+			}
+			if len(b.Figures) > 0 {
+				out = append(out, b)
+			}
+		}
+		add(title, whole, set.All)
+		for _, id := range slices.SortedFunc(maps.Keys(set.Cores), timingstats.CoreID.Compare) {
+			n := set.Cores[id]
+			if v, ok := n["response.n"]; ok {
+				n["n"] = v
+			}
+			add(title+"/tmm="+strings.ReplaceAll(id.String(), "/", "."), core, n)
+		}
+	}
+	return out
+}
+
+// benchName is a command as a benchmark's name: BulkPost.
+func benchName(command string) string {
+	var b strings.Builder
+	for _, word := range strings.Split(command, "-") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+// benchConfig is what a run was measured under, by the names that Go's tools
+// use.
+func benchConfig(h *runfile.Header) []render.BenchSetting {
+	var out []render.BenchSetting
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, render.BenchSetting{Name: name, Value: value})
+		}
+	}
+	if e := h.Environment; e != nil {
+		add("goos", e.OS)
+		add("goarch", e.Arch)
+		add("cpu", e.CPU)
+		add("tbl", e.Version)
+	}
+	add("pkg", "tbl/"+h.Command)
+	add("target", h.Target)
+	return out
+}

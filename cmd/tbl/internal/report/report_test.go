@@ -355,16 +355,22 @@ func TestDamaged(t *testing.T) {
 	small := loadRun(t, 1)
 	small.Cores, small.Runs[0].Series.StartS = small.Cores[:2], small.Runs[0].Series.StartS[:3]
 	results := map[string]any{"load": small, "probe": probeRun(), "sticky": stickyRun(), "bulk-post": bulkRun(), "stats": statsRun()}
-	numbers := regexp.MustCompile(`:-?[0-9][0-9.e+-]*`)
+	numbers := regexp.MustCompile(`[:\[,]-?[0-9][0-9.e+-]*`)
+	drawn := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		command := rapid.SampledFrom(slices.Sorted(maps.Keys(results))).Draw(rt, "command")
 		f := saved(t, "run.json", command, results[command], nil)
-		for name, raw := range f.Fields {
-			f.Fields[name] = numbers.ReplaceAllFunc(raw, func(b []byte) []byte {
-				if rapid.IntRange(0, 9).Draw(rt, "which") > 0 {
+		values := []string{"0", "-1", "1", "7", "9223372036854775807", "-9223372036854775808", "4294967296"}
+		if rapid.IntRange(0, 9).Draw(rt, "no whole numbers") == 0 {
+			values = append(values, "0.5", "1e308") // such a file may not be read at all
+		}
+		rarity := rapid.IntRange(1, 60).Draw(rt, "rarity")
+		for _, name := range slices.Sorted(maps.Keys(f.Fields)) {
+			f.Fields[name] = numbers.ReplaceAllFunc(f.Fields[name], func(b []byte) []byte {
+				if rapid.IntRange(0, rarity).Draw(rt, "which") > 0 {
 					return b
 				}
-				return []byte(rapid.SampledFrom([]string{":0", ":-1", ":1", ":7", ":9223372036854775807", ":-9223372036854775808", ":1e308", ":0.5", ":4294967296"}).Draw(rt, "value"))
+				return []byte(string(b[:1]) + rapid.SampledFrom(values).Draw(rt, "value"))
 			})
 		}
 		r := Build([]Source{{File: f}})
@@ -375,7 +381,11 @@ func TestDamaged(t *testing.T) {
 		if strings.Contains(b.String(), "NaN,") || strings.Contains(b.String(), "Inf,") {
 			rt.Fatal("a mark at no place")
 		}
+		drawn += len(r.Charts)
 	})
+	if drawn < 20 {
+		t.Errorf("%d charts drawn: the files are damaged beyond reading", drawn)
+	}
 }
 
 func bulkRun() *loader.BulkResult {

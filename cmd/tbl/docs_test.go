@@ -29,8 +29,8 @@ func TestDocuments(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "tbl"), ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	// A machine that examples reach by ssh: it has a log.
-	for name, body := range map[string]string{"ssh": "case \"$*\" in *cat*|*tail*) cat healthy.log ;; esac", "scp": ":"} {
+	// A machine that examples reach by ssh: it has a log, and runs a load.
+	for name, body := range map[string]string{"ssh": "case \"$*\" in *'tbl load'*) shift; exec sh -c \"$*\" ;; *cat*|*tail*) cat healthy.log ;; esac", "scp": ":"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,10 @@ func (o *output) header(command string, fields map[string]any) runfile.Header {
 	h := runfile.Header{
 		Command: command, Settings: o.flags, Target: targetOf(fields), Seed: seedOf(fields, o.flags),
 		Started: o.started.UTC(), DurationNS: o.clock.Now().Sub(o.started).Nanoseconds(),
-		VirtualClock: o.clock.Virtual(), Environment: runfile.Here(release),
+		VirtualClock: o.clock.Virtual(),
+	}
+	if !h.VirtualClock {
+		h.Environment = runfile.Here(release)
 	}
 	if o.merged != nil {
 		h = *o.merged

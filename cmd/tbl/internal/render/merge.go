@@ -31,19 +31,28 @@ func MergedBulk(r *loader.BulkResult, s *fleet.Summary) *Document {
 // clients puts before a document who did what.
 func clients(d *Document, s *fleet.Summary) *Document {
 	head := &Document{}
+	several := slices.ContainsFunc(s.Clients, func(c fleet.Client) bool { return c.Host != s.Clients[0].Host })
 	agreed := slices.ContainsFunc(s.Clients, func(c fleet.Client) bool { return c.LateNS != 0 })
-	t := head.Append("clients", "client", "host", "start_offset", "elapsed", "sent", "failed", "writes", "writes/s", "p50", "p99")
-	t.Left = true
-	if agreed {
-		t.Header = slices.Insert(t.Header, 3, "start_late")
+	header := []string{"client"}
+	if several {
+		header = append(header, "host")
 	}
+	header = append(header, "start_offset")
+	if agreed {
+		header = append(header, "start_late")
+	}
+	t := head.Append("clients", append(header, "elapsed", "sent", "failed", "writes", "writes/s", "p50", "p99")...)
+	t.Left = true
 	for _, c := range s.Clients {
-		row := []any{c.Name, c.Host, time.Duration(c.OffsetNS), time.Duration(c.ElapsedNS), c.Sent, c.Failed, c.Writes, Fixed1(c.WritesPerS),
-			time.Duration(c.Response.P50NS), p99(c.Response)}
-		if agreed {
-			row = slices.Insert(row, 3, any(time.Duration(c.LateNS)))
+		row := []any{c.Name}
+		if several {
+			row = append(row, c.Host)
 		}
-		t.Row(row...)
+		row = append(row, time.Duration(c.OffsetNS))
+		if agreed {
+			row = append(row, time.Duration(c.LateNS))
+		}
+		t.Row(append(row, time.Duration(c.ElapsedNS), c.Sent, c.Failed, c.Writes, Fixed1(c.WritesPerS), time.Duration(c.Response.P50NS), p99(c.Response))...)
 	}
 	head.Linef("%d clients, start marks within %s by their clocks; all at work for %s: %s", len(s.Clients),
 		Duration(time.Duration(s.StartSkewNS)), Duration(time.Duration(s.TogetherNS)), Rate(s.TogetherPerS))

@@ -56,9 +56,9 @@ type Header struct {
 	// VirtualClock says that the run was simulated: its times are the model's,
 	// and nothing of it depends on the machine.
 	VirtualClock bool `json:"virtual_clock"`
-	// Environment is nil for simulated runs of version 1, and where the parts of
-	// a merged run had different ones.
-	Environment *Environment `json:"environment"`
+	// Environment is nil for simulated runs, which depend on none, and where the
+	// parts of a merged run had different ones.
+	Environment *Environment `json:"environment,omitempty"`
 }
 
 // Environment is the machine that the client ran on.

@@ -319,12 +319,23 @@ func statsLines(r *logreport.Report) []line {
 		if all.N() > 0 {
 			l.curves = []curve{{n: all.N(), hist: all, points: percentilesOf(all)}}
 		}
-		for _, n := range r.Names {
-			if n.Device == d.Name || len(r.Devices) == 1 {
-				l.names = append(l.names, reportedName(n))
-			}
-		}
 		out = append(out, l)
+	}
+	return append(out, nameLines(r.Names)...)
+}
+
+// nameLines are the probed names of a log, by device.
+func nameLines(names []logreport.Name) []line {
+	var out []line
+	for _, n := range names {
+		i := slices.IndexFunc(out, func(l line) bool { return l.name == n.Device })
+		if i < 0 {
+			i, out = len(out), append(out, line{name: n.Device, threshold: float64(n.ThresholdClicks)})
+		}
+		out[i].names = append(out[i].names, reportedName(n))
+	}
+	if len(out) == 1 {
+		out[0].name = ""
 	}
 	return out
 }

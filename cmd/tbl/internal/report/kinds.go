@@ -43,7 +43,7 @@ func Kinds() []Kind {
 			has:      func(l line) bool { return len(l.counts) > 1 }, lacks: "counts of several cores that were left to chance", build: spreadChart,
 		},
 		{
-			Name: "ownership", Shows: "which core is fast on which name: the owner",
+			Name: "ownership", Shows: "which core is fast on which name: the owner; also of `stats --probes`",
 			Commands: []string{"probe", "validate"},
 			has:      func(l line) bool { return len(l.names) > 0 }, lacks: "probed names", build: ownershipChart,
 		},

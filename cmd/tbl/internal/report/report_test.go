@@ -405,6 +405,16 @@ func statsRun() *logreport.Report {
 	return &logreport.Report{Devices: []logreport.Device{{Name: "a", ThresholdClicks: 100, Cores: loc.Cores}}}
 }
 
+// TestProbedInLog draws what the PROBE lines of a log say.
+func TestProbedInLog(t *testing.T) {
+	owner := core(1)
+	own := verdict.OwnershipReport{Subtable: "a", Owner: &owner, Cores: []verdict.OwnershipCore{{Core: core(0), Hits: 9, Slow: 9, MinClicks: 900}, {Core: core(1), Hits: 9, Fast: 9, MinClicks: 3}}}
+	r := Build([]Source{{File: saved(t, "p.json", "stats", &logreport.Report{Names: []logreport.Name{{Device: "box", OwnershipReport: own}, {Device: "other", OwnershipReport: own}}}, nil)}})
+	if len(r.Charts) != 1 || r.Charts[0].Name != "ownership" || len(r.Charts[0].panels) != 2 || len(r.Charts[0].Table.Rows) != 4 {
+		t.Fatalf("charts %+v", r.Charts)
+	}
+}
+
 func TestRunNames(t *testing.T) {
 	var s []Source
 	for _, p := range []string{"a/run.json", "b/run.json.gz", "c/other.json", "", "x/a/twin.json", "y/a/twin.json"} {

@@ -204,7 +204,7 @@ type filler struct {
 	carry  []byte // a source's key that did not fit into the last body
 	key    []byte
 	val    []byte
-	own    body  // virtual time
+	own    body // virtual time
 	// free and full hold both bodies, so that nobody waits to send.
 	free, full chan *body
 }

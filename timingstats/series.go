@@ -25,8 +25,8 @@ func pointOf(at time.Duration) int {
 	return finePoints + int((at-fineEnd)/coarseStep)
 }
 
-// pointStart is the moment at which a point begins.
-func pointStart(i int) time.Duration {
+// PointStart is the moment at which a series' point i, counted from 0, begins.
+func PointStart(i int) time.Duration {
 	if i < finePoints {
 		return time.Duration(i) * fineStep
 	}
@@ -210,7 +210,7 @@ func (s *Series) Summary(end time.Duration) SeriesSummary {
 		StartS: make([]int64, points), Progress: s.prog.buckets(ProgressBuckets),
 	}
 	for i := range out.StartS {
-		out.StartS[i] = int64(pointStart(i) / time.Second)
+		out.StartS[i] = int64(PointStart(i) / time.Second)
 	}
 	if m := s.cores.Load(); m != nil {
 		for id, t := range *m {
@@ -269,7 +269,7 @@ func MergeSeries(parts []SeriesSummary, offsets []time.Duration) SeriesSummary {
 	}
 	out.StartS = make([]int64, points)
 	for i := range out.StartS {
-		out.StartS[i] = int64(pointStart(i) / time.Second)
+		out.StartS[i] = int64(PointStart(i) / time.Second)
 	}
 	for i, p := range parts {
 		shift := at(i).Round(fineStep)

@@ -126,6 +126,9 @@ func check(parts []view) error {
 		case p.known != first.known:
 			return apart("%s saw a dataplane of %d cores, %s one of %d", first.name, first.known, p.name, p.known)
 		}
+		if damaged(&p.run().Series) {
+			return apart("%s: its series is damaged", p.name)
+		}
 		for k := range i {
 			if o := &parts[k]; o.run().Started.Equal(p.run().Started) && o.hist == p.hist && o.acc.Sent == p.acc.Sent && o.seed == p.seed {
 				return apart("%s and %s are the same run", o.name, p.name)
@@ -133,6 +136,18 @@ func check(parts []view) error {
 		}
 	}
 	return overlap(parts)
+}
+
+// damaged says that a series is none that a run saves.
+func damaged(s *timingstats.SeriesSummary) bool {
+	for i, at := range s.StartS {
+		if at != int64(timingstats.PointStart(i)/time.Second) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Progress, func(b timingstats.Bucket) bool {
+		return b.Completions < 0 || b.StartNS < 0 || b.EndNS < b.StartNS
+	})
 }
 
 // overlap refuses parts that were not all made at the same time.

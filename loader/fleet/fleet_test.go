@@ -310,6 +310,8 @@ func TestApart(t *testing.T) {
 		"b is of 2 runs":                         func(r *loader.LoadResult) { r.Runs = append(r.Runs, r.Runs[0]) },
 		"b was saved by an older version":        func(r *loader.LoadResult) { r.Runs[0].Started = time.Time{} },
 		"a ended at 2026-03-01 12:00:06.000, b began at 2026-03-01 12:00:07.000": func(r *loader.LoadResult) { at(r, 7*time.Second) },
+		"b: its series is damaged": func(r *loader.LoadResult) { r.Runs[0].Series.StartS[0] = 1 << 60 },
+		"series is damaged":        func(r *loader.LoadResult) { r.Runs[0].Series.Progress[3].Completions = -1 },
 		"a and b are the same run": func(r *loader.LoadResult) { *r = *ok() },
 	} {
 		_, _, err := Loads(parts(ok(), other(change)), Config{})

@@ -228,6 +228,9 @@ func (p *Plane) Clock() target.Clock {
 // Name is "embedded".
 func (p *Plane) Name() string { return "embedded" }
 
+// Seed is Config.Seed, or the one that was drawn in its place.
+func (p *Plane) Seed() uint64 { return p.cfg.Seed }
+
 // Close waits for the requests under way, ends the cores and writes out the
 // log. Calling it again returns the first call's error, which is the log
 // writer's.

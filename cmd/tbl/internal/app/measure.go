@@ -61,6 +61,9 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 		return err
 	}
 	out.start(p.Clock())
+	if p.embedded != nil {
+		out.seed = p.embedded.Seed()
+	}
 	doc, err := run(c.Context, p)
 	err = errors.Join(err, p.Close())
 	if doc == nil {

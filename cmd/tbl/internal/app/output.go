@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,7 @@ type output struct {
 	asserts []verdict.Assertion
 	args    []string
 	flags   map[string]string // the settings, see runfile.Header
+	seed    uint64            // of the embedded dataplane, 0: there is none
 	merged  *runfile.Header   // of a run made of others; nil: this one ran itself
 	clock   target.Clock      // the measured target's
 	started time.Time         // on it
@@ -158,7 +160,7 @@ func (o *output) start(clock target.Clock) {
 // header says what ran. fields are the result's own.
 func (o *output) header(command string, fields map[string]any) runfile.Header {
 	h := runfile.Header{
-		Command: command, Settings: o.flags, Target: targetOf(fields), Seed: seedOf(fields, o.flags),
+		Command: command, Settings: o.flags, Target: targetOf(fields), Seed: cmp.Or(seedOf(fields, o.flags), o.seed),
 		Started: o.started.UTC(), DurationNS: o.clock.Now().Sub(o.started).Nanoseconds(),
 		VirtualClock: o.clock.Virtual(),
 	}

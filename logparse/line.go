@@ -53,17 +53,20 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 
 // number reads decimal digits from b[i:]; ok is false for none, or for more than 18.
 func number(b []byte, i int) (v int64, end int, ok bool) {
-	if len(b)-i > 8 {
-		// Up to seven digits at once: shifted to the end of the word, then pairs,
-		// fours and eights of them are added up.
+	if len(b)-i > 16 {
 		x := load64(b, i) ^ (ones * '0')
-		if m := (x + ones*(0x7f-9) | x) & highs; m != 0 && m&(ones*0x80>>56) == 0 {
-			k := bits.TrailingZeros64(m) >> 3
-			x <<= 64 - 8*k
-			x = (x & (ones * 0x0f)) * (10<<8 + 1) >> 8
-			x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
-			x = (x & 0x0000ffff0000ffff) * (10000<<32 + 1) >> 32
-			return int64(x), i + k, true
+		m := (x + ones*(0x7f-9) | x) & highs
+		if m == 0 { // eight digits, and perhaps some more
+			v = eightDigits(x)
+			i += 8
+			x = load64(b, i) ^ (ones * '0')
+			m = (x + ones*(0x7f-9) | x) & highs
+			if k := bits.TrailingZeros64(m) >> 3; k < 8 {
+				return v*tens[k&7] + someDigits(x, k), i + k, true
+			}
+			i, v = i-8, 0
+		} else if k := bits.TrailingZeros64(m) >> 3; k > 0 {
+			return someDigits(x, k), i + k, true
 		}
 	}
 	s := i
@@ -72,6 +75,22 @@ func number(b []byte, i int) (v int64, end int, ok bool) {
 		i++
 	}
 	return v, i, i > s && i-s <= 18
+}
+
+// tens are the powers of ten.
+var tens = [8]int64{1, 10, 100, 1000, 10000, 100000, 1000000, 10000000}
+
+// someDigits is the number that the first k bytes of x make, 0 ≤ k < 8: shifted
+// to the end of the word, the digits before them are zeros.
+func someDigits(x uint64, k int) int64 { return eightDigits(x << (64 - 8*k)) }
+
+// eightDigits is the number of eight digits, the first in the lowest byte:
+// pairs, fours and eights of them are added up.
+func eightDigits(x uint64) int64 {
+	x = (x & (ones * 0x0f)) * (10<<8 + 1) >> 8
+	x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
+	x = (x & 0x0000ffff0000ffff) * (10000<<32 + 1) >> 32
+	return int64(x)
 }
 
 // numberBack reads decimal digits that end before b[e], down to b[from].

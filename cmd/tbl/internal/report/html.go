@@ -54,7 +54,11 @@ type pageTable struct {
 	Header []string
 	Rows   [][]string
 	Left   bool
+	Long   bool // too long to be printed unasked
 }
+
+// printedRows is the length up to which a table is printed, open or not.
+const printedRows = 200
 
 type pageChart struct {
 	ID, Title, Caption string
@@ -140,7 +144,7 @@ func pageTableOf(t *render.Table) *pageTable {
 	if t == nil || len(t.Rows) == 0 {
 		return nil
 	}
-	return &pageTable{Name: t.Name, Header: t.Header, Rows: t.Texts(), Left: t.Left}
+	return &pageTable{Name: t.Name, Header: t.Header, Rows: t.Texts(), Left: t.Left, Long: len(t.Rows) > printedRows}
 }
 
 func pageRunOf(id string, r *Run) pageRun {

@@ -242,6 +242,19 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestLongTables are printed only when the reader opened them.
+func TestLongTables(t *testing.T) {
+	for rows, want := range map[int]bool{printedRows: false, printedRows + 1: true} {
+		table := &render.Table{Name: "t", Header: []string{"a"}}
+		for i := range rows {
+			table.Row(i)
+		}
+		if got := pageTableOf(table).Long; got != want {
+			t.Errorf("%d rows: long %v, want %v", rows, got, want)
+		}
+	}
+}
+
 // TestDocument holds the forms without pictures.
 func TestDocument(t *testing.T) {
 	d := full(t).Document()

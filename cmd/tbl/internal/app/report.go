@@ -14,6 +14,7 @@ import (
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/cmd/tbl/internal/report"
+	"tbl/cmd/tbl/internal/report/page"
 	"tbl/cmd/tbl/internal/runfile"
 )
 
@@ -57,7 +58,7 @@ type reportFormat struct {
 
 func reportFormats() []reportFormat {
 	out := []reportFormat{
-		{name: "html", ending: ".html", pictures: true, write: func(w io.Writer, r *report.Report) error { return r.WriteHTML(w) }},
+		{name: "html", ending: ".html", pictures: true, write: page.Write},
 		{name: "svg", ending: ".svg", pictures: true, write: charts(report.WriteSVG)},
 		{name: "png", ending: ".png", pictures: true, binary: true, write: charts(report.WritePNG)},
 	}

@@ -228,9 +228,10 @@ func WritePNG(w io.Writer, charts []*Chart) error {
 	return err
 }
 
-// inline is the chart as an SVG element for the page: no title of its own, on
-// no ground, in the page's colours. id must be unique in the page.
-func (c *Chart) inline(id string) (string, error) {
+// Inline is the chart as an SVG element for a page: no title of its own, on no
+// ground, in the page's colours, which are variables named as Inks says. id
+// must be unique in the page.
+func (c *Chart) Inline(id string) (string, error) {
 	_, h := c.layout(false)
 	v := vgsvg.New(chartWidth, h)
 	c.draw(draw.New(v), false)

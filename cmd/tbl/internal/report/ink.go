@@ -27,15 +27,16 @@ var (
 	inkGrid  = color.NRGBA{0xE2, 0xE2, 0xE2, 0xFF}
 )
 
-// ink is a colour by its name in the style sheet.
-type ink struct {
-	name        string
-	light, dark color.NRGBA
+// Ink is a colour by its name in the style sheet, on a light and on a dark
+// ground.
+type Ink struct {
+	Name        string
+	Light, Dark color.NRGBA
 }
 
-// inks are all of them; the series come first.
-func inks() []ink {
-	return []ink{
+// Inks are all that charts are drawn with; the series come first.
+func Inks() []Ink {
+	return []Ink{
 		{"s1", color.NRGBA{0x00, 0x72, 0xB2, 0xFF}, color.NRGBA{0x56, 0xB4, 0xE9, 0xFF}},
 		{"s2", color.NRGBA{0xD5, 0x5E, 0x00, 0xFF}, color.NRGBA{0xE6, 0x7A, 0x22, 0xFF}},
 		{"s3", color.NRGBA{0x00, 0x9E, 0x73, 0xFF}, color.NRGBA{0x1F, 0xB9, 0x8C, 0xFF}},
@@ -50,7 +51,7 @@ const seriesInks = 4
 
 // seriesInk is the colour of series i; from the fifth on they repeat, and
 // dashes and glyphs tell them apart.
-func seriesInk(i int) color.NRGBA { return inks()[i%seriesInks].light }
+func seriesInk(i int) color.NRGBA { return Inks()[i%seriesInks].Light }
 
 // faint is a colour to lay over others.
 func faint(c color.NRGBA, alpha float64) color.NRGBA {
@@ -85,7 +86,8 @@ var (
 	svgHead  = regexp.MustCompile(`(?s)^.*?<svg width="([0-9.]+)pt" height="([0-9.]+)pt"[^>]*>`)
 )
 
-func hex(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
+// Hex is a colour as a style sheet writes it.
+func Hex(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
 
 // variable is the style sheet's name for a colour. Colours that let others
 // through come out of the library off by one.
@@ -95,9 +97,9 @@ func variable(c string) string {
 		return c
 	}
 	near := func(have int, want uint8) bool { return have-int(want) <= 1 && int(want)-have <= 1 }
-	for _, k := range inks() {
-		if near(r, k.light.R) && near(g, k.light.G) && near(b, k.light.B) {
-			return "var(--" + k.name + ")"
+	for _, k := range Inks() {
+		if near(r, k.Light.R) && near(g, k.Light.G) && near(b, k.Light.B) {
+			return "var(--" + k.Name + ")"
 		}
 	}
 	return c
@@ -117,7 +119,7 @@ func finishSVG(v *vgsvg.Canvas, charts []*Chart, id string, page bool) (string, 
 		return "", fmt.Errorf("write the chart: the library's SVG has another head than expected")
 	}
 	s = s[len(head[0]):]
-	begin, end := `<path d="" style="fill:`+hex(markBegin)+`" />`, `<path d="" style="fill:`+hex(markEnd)+`" />`
+	begin, end := `<path d="" style="fill:`+Hex(markBegin)+`" />`, `<path d="" style="fill:`+Hex(markEnd)+`" />`
 	s = strings.NewReplacer(begin+"\n"+end+"\n", "", begin, `<g class="marks">`, end, `</g>`).Replace(s)
 	// Letters in attributes' quotes are the library's own: those of labels are
 	// escaped.

@@ -184,8 +184,11 @@ func repeat(f *runfile.File) string {
 	return strings.Join(words, " ")
 }
 
-// simulated says that a run was one on the model clock. Files of version 1 say
-// it by having no environment.
+// Simulated says that the run was one on the model clock.
+func (r *Run) Simulated() bool { return simulated(r.Header) }
+
+// simulated says it of a header. Files of version 1 say it by having no
+// environment.
 func simulated(h runfile.Header) bool {
 	return h.VirtualClock || h.Version < 2 && h.Environment == nil
 }

@@ -138,7 +138,7 @@ func TestEveryKind(t *testing.T) {
 	for i, c := range r.Charts {
 		drawn[c.Name] = true
 		id := fmt.Sprintf("c%d", i)
-		svg, err := c.inline(id)
+		svg, err := c.Inline(id)
 		if err != nil {
 			t.Fatal(c.Name, err)
 		}
@@ -198,59 +198,6 @@ func marksIn(t *testing.T, svg string) int {
 				marks = 0
 			}
 			depth--
-		}
-	}
-}
-
-// TestPage holds the page: the verdict first, whole in itself, words escaped.
-func TestPage(t *testing.T) {
-	var b bytes.Buffer
-	if err := full(t).WriteHTML(&b); err != nil {
-		t.Fatal(err)
-	}
-	page := b.String()
-	order := []string{`<p class="headline s-fail">`, "ERRORS: it fails", "something &amp; more", "<svg", "tbl load --key-prefix &#39;a b&#39; --seed 1"}
-	for i, at := 0, 0; i < len(order); i++ {
-		k := strings.Index(page[at:], order[i])
-		if k < 0 {
-			t.Fatalf("no %q behind %q", order[i], order[:i])
-		}
-		at += k
-	}
-	if strings.Contains(page, "<script") || strings.Contains(page, "<b>one") || strings.Contains(page, "<by>") {
-		t.Error("a script, or words that are not escaped")
-	}
-	for _, m := range regexp.MustCompile(`(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]*)`).FindAllStringSubmatch(page, -1) {
-		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
-			t.Errorf("the page points to %q", m[1])
-		}
-	}
-	ids := map[string]bool{}
-	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(page, -1) {
-		if ids[m[1]] {
-			t.Errorf("id %q twice", m[1])
-		}
-		ids[m[1]] = true
-	}
-	for _, m := range regexp.MustCompile(`(?:href="#|aria-labelledby="|aria-describedby=")([^"]*)`).FindAllStringSubmatch(page, -1) {
-		if !ids[m[1]] {
-			t.Errorf("nothing has the id %q", m[1])
-		}
-	}
-	if n := strings.Count(page, "<details>"); n < len(full(t).Charts) {
-		t.Errorf("%d tables to open, want one for each of %d charts", n, len(full(t).Charts))
-	}
-}
-
-// TestLongTables are printed only when the reader opened them.
-func TestLongTables(t *testing.T) {
-	for rows, want := range map[int]bool{printedRows: false, printedRows + 1: true} {
-		table := &render.Table{Name: "t", Header: []string{"a"}}
-		for i := range rows {
-			table.Row(i)
-		}
-		if got := pageTableOf(table).Long; got != want {
-			t.Errorf("%d rows: long %v, want %v", rows, got, want)
 		}
 	}
 }
@@ -342,9 +289,8 @@ func TestOlder(t *testing.T) {
 	if r.Runs[0].Problem == "" || r.Runs[0].Line() != "BAD" {
 		t.Errorf("problem %q, line %q", r.Runs[0].Problem, r.Runs[0].Line())
 	}
-	var b bytes.Buffer
-	if err := r.WriteHTML(&b); err != nil || !strings.Contains(b.String(), "can&#39;t be read") {
-		t.Errorf("the page does not say so: %v", err)
+	if b := r.Document().Blocks; !strings.Contains(b[1].Line, "can't be read") {
+		t.Errorf("the document does not say so: %q", b[1].Line)
 	}
 }
 
@@ -387,13 +333,16 @@ func TestDamaged(t *testing.T) {
 			})
 		}
 		r := Build([]Source{{File: f}})
-		var b bytes.Buffer
-		if err := r.WriteHTML(&b); err != nil {
-			rt.Fatal(err)
+		for _, c := range r.Charts {
+			svg, err := c.Inline("x")
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if strings.Contains(svg, "NaN,") || strings.Contains(svg, "Inf,") {
+				rt.Fatal("a mark at no place")
+			}
 		}
-		if strings.Contains(b.String(), "NaN,") || strings.Contains(b.String(), "Inf,") {
-			rt.Fatal("a mark at no place")
-		}
+		r.Document().Conclude(false)
 		drawn += len(r.Charts)
 	})
 	if drawn < 20 {
@@ -441,22 +390,19 @@ func TestRunNames(t *testing.T) {
 // TestInks holds every series against its ground: 3:1, and text 4.5:1.
 func TestInks(t *testing.T) {
 	white, dark := color.NRGBA{0xFF, 0xFF, 0xFF, 0xFF}, color.NRGBA{0x16, 0x16, 0x16, 0xFF}
-	if !strings.Contains(pageCSS, "--ground:#fff") || !strings.Contains(pageCSS, "--ground:#161616") {
-		t.Fatal("the page has other grounds than this test")
-	}
-	for i, k := range inks() {
+	for i, k := range Inks() {
 		want := 3.0
 		switch {
-		case k.name == "grid":
+		case k.Name == "grid":
 			continue // decoration
 		case i >= seriesInks:
 			want = 4.5
 		}
-		if c := contrast(k.light, white); c < want {
-			t.Errorf("%s on white: %.2f, want %v", k.name, c, want)
+		if c := contrast(k.Light, white); c < want {
+			t.Errorf("%s on white: %.2f, want %v", k.Name, c, want)
 		}
-		if c := contrast(k.dark, dark); c < want {
-			t.Errorf("%s on dark: %.2f, want %v", k.name, c, want)
+		if c := contrast(k.Dark, dark); c < want {
+			t.Errorf("%s on dark: %.2f, want %v", k.Name, c, want)
 		}
 	}
 }

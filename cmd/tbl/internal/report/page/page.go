@@ -1,4 +1,6 @@
-package report
+// Package page writes a report as one HTML page: it needs no other file, no
+// network and no script.
+package page
 
 import (
 	_ "embed"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"tbl/cmd/tbl/internal/render"
+	"tbl/cmd/tbl/internal/report"
 	"tbl/timingstats/verdict"
 )
 
@@ -69,9 +72,8 @@ type pageChart struct {
 
 type fact struct{ Name, Value string }
 
-// WriteHTML writes the page: one file that needs no other, no network and no
-// script.
-func (r *Report) WriteHTML(w io.Writer) error {
+// Write writes the page of a report, which has a run.
+func Write(w io.Writer, r *report.Report) error {
 	p := page{Several: len(r.Runs) > 1, Absent: r.Absent, Style: template.CSS(styles())}
 	commands := map[string]bool{}
 	for _, c := range r.Charts {
@@ -79,7 +81,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	for i, c := range r.Charts {
 		id := fmt.Sprintf("chart-%d-%s", i+1, c.Name)
-		svg, err := c.inline(id)
+		svg, err := c.Inline(id)
 		if err != nil {
 			return fmt.Errorf("chart %s: %w", c.Name, err)
 		}
@@ -99,7 +101,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	p.Title = "tbl " + r.Runs[0].Header.Command
 	p.Headline = r.Runs[0].Line()
 	if p.Several {
-		p.Title = "tbl report of " + plural(len(r.Runs), "run")
+		p.Title = "tbl report of " + fmt.Sprintf("%d runs", len(r.Runs))
 		p.Headline = headline(r.Runs)
 	}
 	t, err := template.New("page").Parse(pageHTML)
@@ -110,7 +112,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 // headline says how the runs ended, the worst first.
-func headline(runs []*Run) string {
+func headline(runs []*report.Run) string {
 	said := map[verdict.State][2]string{
 		verdict.Fail: {"fails", "fail"}, verdict.Incomplete: {"has too little evidence", "have too little evidence"},
 		verdict.Warn: {"warns", "warn"}, verdict.Pass: {"holds", "hold"}, verdict.NotJudged: {"is not judged", "are not judged"},
@@ -147,7 +149,7 @@ func pageTableOf(t *render.Table) *pageTable {
 	return &pageTable{Name: t.Name, Header: t.Header, Rows: t.Texts(), Left: t.Left, Long: len(t.Rows) > printedRows}
 }
 
-func pageRunOf(id string, r *Run) pageRun {
+func pageRunOf(id string, r *report.Run) pageRun {
 	p := pageRun{ID: id, Name: r.Name, State: stateWord(r.State()), Line: r.Line(), Repeat: r.Repeat, Problem: r.Problem, Facts: facts(r), Redacted: strings.Contains(r.Repeat, "***")}
 	for _, v := range r.Doc.Verdicts {
 		p.Verdicts = append(p.Verdicts, pageVerdict{string(v.Name), stateWord(v.State), v.Line, v.Causes})
@@ -172,7 +174,7 @@ func pageRunOf(id string, r *Run) pageRun {
 }
 
 // facts say what ran where and when.
-func facts(r *Run) []fact {
+func facts(r *report.Run) []fact {
 	h := r.Header
 	var out []fact
 	add := func(name, value string) {
@@ -184,7 +186,7 @@ func facts(r *Run) []fact {
 	add("target", r.Target)
 	add("seed", r.Seed)
 	add("file", r.Path)
-	if simulated(h) {
+	if r.Simulated() {
 		add("clock", "simulated: the figures are the same on every machine")
 		add("simulated time", render.Duration(r.Length()))
 	} else {
@@ -205,9 +207,9 @@ func facts(r *Run) []fact {
 // styles is the style sheet with the inks as variables.
 func styles() string {
 	var light, dark strings.Builder
-	for _, k := range inks() {
-		fmt.Fprintf(&light, "--%s:%s;", k.name, hex(k.light))
-		fmt.Fprintf(&dark, "--%s:%s;", k.name, hex(k.dark))
+	for _, k := range report.Inks() {
+		fmt.Fprintf(&light, "--%s:%s;", k.Name, report.Hex(k.Light))
+		fmt.Fprintf(&dark, "--%s:%s;", k.Name, report.Hex(k.Dark))
 	}
 	return strings.NewReplacer("/*light inks*/", light.String(), "/*dark inks*/", dark.String()).Replace(pageCSS)
 }

@@ -42,6 +42,10 @@ for scheme in light dark; do
   shoot $scheme "http://127.0.0.1:$PORT/" "docs/status-$scheme.png" 1280,1500
 done
 
+kill "${pids[@]}" 2>/dev/null || true
+wait
+pids=()
+
 # The same load before and after the repair, as the dataplane's log tells it.
 (
   cd "$work"

@@ -196,6 +196,26 @@ func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure,
 		out = append(out, f)
 	}
 	whole, core := comparedFigures(command)
+	// Only single runs are looked at by their distributions; each is read once.
+	ofCores := map[*runfile.File]map[timingstats.CoreID]map[string]json.RawMessage{}
+	for _, s := range sides {
+		if len(s.files) == 1 {
+			ofCores[s.files[0]] = coreFields(s.files[0])
+		}
+	}
+	type distribution struct {
+		file  *runfile.File
+		core  timingstats.CoreID
+		field string
+	}
+	read := map[distribution]*timingstats.Recorder{}
+	ofCore := func(f *runfile.File, id timingstats.CoreID, field string) *timingstats.Recorder {
+		key := distribution{f, id, field}
+		if _, ok := read[key]; !ok {
+			read[key] = recorder(ofCores[f][id][field])
+		}
+		return read[key]
+	}
 	for _, cf := range whole {
 		add(cf.name, "", cf, func(s figureSet) map[string]float64 { return s.All }, func(f *runfile.File) *timingstats.Recorder {
 			return recorder(f.Fields[cf.hist])
@@ -204,26 +224,27 @@ func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure,
 	for _, id := range slices.SortedFunc(maps.Keys(cores), timingstats.CoreID.Compare) {
 		for _, cf := range core {
 			add("cores."+id.String()+"."+cf.name, "cores", cf, func(s figureSet) map[string]float64 { return s.Cores[id] }, func(f *runfile.File) *timingstats.Recorder {
-				return recorder(coreField(f, id, cf.hist))
+				return ofCore(f, id, cf.hist)
 			})
 		}
 	}
 	return out, nil
 }
 
-// coreField is a field of one element of the file's list of cores.
-func coreField(f *runfile.File, id timingstats.CoreID, name string) json.RawMessage {
+// coreFields are the elements of the file's list of cores, by core.
+func coreFields(f *runfile.File) map[timingstats.CoreID]map[string]json.RawMessage {
+	out := map[timingstats.CoreID]map[string]json.RawMessage{}
 	var cores []map[string]json.RawMessage
 	if json.Unmarshal(f.Fields["cores"], &cores) != nil {
-		return nil
+		return out
 	}
 	for _, c := range cores {
-		var core timingstats.CoreID
-		if json.Unmarshal(c["core"], &core) == nil && core == id {
-			return c[name]
+		var id timingstats.CoreID
+		if json.Unmarshal(c["core"], &id) == nil {
+			out[id] = c
 		}
 	}
-	return nil
+	return out
 }
 
 // recorder reads a saved histogram; nil where there is none.

@@ -236,43 +236,69 @@ func mannKendall(x []float64) (tau, p float64) {
 // shape tells which law describes falling rates better: a straight line
 // against completions, or 1/(a + b·completions), whose limit for a small a is
 // rate × completions constant. Both have two parameters and are compared by
-// what they leave of the rates' variance.
+// what they leave of the rates' variance, each at its own best.
 func shape(done, rates []float64) string {
-	times := make([]float64, len(rates))
-	for i, r := range rates {
-		times[i] = 1 / max(r, math.SmallestNonzeroFloat64)
-	}
-	a, b := line(done, rates)
-	c, d := line(done, times)
-	var linear, inverse float64
+	a, b := line(done, rates, nil)
+	var linear float64
 	for i, x := range done {
 		linear += sq(rates[i] - (a + b*x))
-		t := c + d*x
-		if t <= 0 {
-			return "linear"
-		}
-		inverse += sq(rates[i] - 1/t)
 	}
-	if inverse < linear {
+	if inverse(done, rates) < linear {
 		return "1/n"
 	}
 	return "linear"
 }
 
+// inverse is the least sum of squares that 1/(a + b·x) leaves of rates,
+// infinite where the law doesn't fit at all. It is found by Gauss–Newton
+// steps, each of which is a weighted straight line through the inverse rates.
+// The first one's weights are what errors of the rates are worth there.
+func inverse(done, rates []float64) float64 {
+	const steps = 20 // it settles within five, or wanders
+	least := math.Inf(1)
+	y, weight := make([]float64, len(rates)), make([]float64, len(rates))
+	for i, r := range rates {
+		r = max(r, 1e-9)
+		y[i], weight[i] = 1/r, r*r*r*r
+	}
+	for range steps {
+		a, b := line(done, y, weight)
+		var left float64
+		for i, x := range done {
+			t := a + b*x
+			if t <= 0 {
+				return least
+			}
+			fit := 1 / t
+			left += sq(rates[i] - fit)
+			y[i], weight[i] = t+(fit-rates[i])/sq(fit), sq(sq(fit))
+		}
+		least = min(least, left)
+	}
+	return least
+}
+
 func sq(x float64) float64 { return x * x }
 
-// line is the least-squares line y = a + b·x.
-func line(x, y []float64) (a, b float64) {
-	var mx, my float64
-	for i := range x {
-		mx, my = mx+x[i], my+y[i]
+// line is the least-squares line y = a + b·x, weighted; nil: all alike.
+func line(x, y, weight []float64) (a, b float64) {
+	w := func(i int) float64 {
+		if weight == nil {
+			return 1
+		}
+		return weight[i]
 	}
-	n := float64(len(x))
+	var n, mx, my float64
+	for i := range x {
+		n += w(i)
+		mx += w(i) * x[i]
+		my += w(i) * y[i]
+	}
 	mx, my = mx/n, my/n
 	var sxy, sxx float64
 	for i := range x {
-		sxy += (x[i] - mx) * (y[i] - my)
-		sxx += sq(x[i] - mx)
+		sxy += w(i) * (x[i] - mx) * (y[i] - my)
+		sxx += w(i) * sq(x[i]-mx)
 	}
 	if sxx == 0 {
 		return my, 0

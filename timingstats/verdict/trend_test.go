@@ -57,6 +57,33 @@ func TestDecay(t *testing.T) {
 	}
 }
 
+// A machine with other work makes rates uneven in proportion to themselves: the
+// law must still be told, and mostly from the fast buckets.
+func TestShapeUnderUnevenLoad(t *testing.T) {
+	for name, f := range map[string]func(x float64) float64{
+		"1/n":    func(x float64) float64 { return 120e3 / (1 + 13*x) },
+		"linear": func(x float64) float64 { return 120e3 * (1 - 0.9*x) },
+	} {
+		right := 0
+		const seeds = 200
+		for seed := range uint64(seeds) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			var done, rates []float64
+			for i := range 48 {
+				x := (float64(i) + 0.5) / 48
+				done = append(done, x*100e3)
+				rates = append(rates, f(x)*math.Exp(0.2*rng.NormFloat64()))
+			}
+			if shape(done, rates) == name {
+				right++
+			}
+		}
+		if right < seeds*95/100 {
+			t.Errorf("%s: told in %d of %d", name, right, seeds)
+		}
+	}
+}
+
 func TestDecayNotJudged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	falling := func(d float64) float64 { return 40_000 * (1 - d/60_000) }

@@ -23,12 +23,6 @@ func (f *fastPath) do(context.Context, *target.Request, *target.Answer) error {
 	return errClosed
 }
 
-// ReadLimits returns the range that RFC 6335 sets aside and twice the usual
-// 30 seconds of maximum segment lifetime.
-func ReadLimits() Limits {
-	return Limits{PortLow: 49152, PortHigh: 65535, TimeWait: time.Minute}
-}
-
 func dialControl(netip.AddrPort) func(context.Context, string, string, syscall.RawConn) error {
 	return nil
 }

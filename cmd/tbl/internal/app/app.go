@@ -45,7 +45,8 @@ type app struct {
 }
 
 // Run runs one command line, without the program's name, and returns the
-// exit code. It ends no process and can be called several times at once.
+// exit code. It ends no process and can be called again and again, but
+// not twice at once: the command-line library keeps state of its own.
 func Run(ctx context.Context, env Env, args []string) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 )
 
 func main() {
+	preprocess()
 	// A reader that goes away must reach us as an error, not end the process.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

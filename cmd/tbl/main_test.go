@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			logs, err := filepath.Abs("../../testdata/logs")
 			e.Setenv("LOGS", logs)
+			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0]) // where tbl is
 			e.Setenv("RUNS", filepath.Join(filepath.Dir(logs), "runs"))
 			for _, v := range []string{"TBL_CLICK", "TBL_HANDOFF_DELAY"} {
 				e.Setenv(v, os.Getenv(v))

@@ -16,6 +16,9 @@ type Interval struct {
 	// Start from the log's start time, and Length of the interval.
 	Start, Length time.Duration
 	Hist          Histogram
+	// PerUnit is WriteHistogramLog's perUnit for this interval, where a log has
+	// several units; 0: that of the log.
+	PerUnit float64
 }
 
 // WriteHistogramLog writes intervals in HdrHistogram's log format 1.3, which
@@ -37,7 +40,11 @@ func WriteHistogramLog(w io.Writer, start time.Time, perUnit float64, comments [
 		if iv.Tag != "" {
 			fmt.Fprintf(b, "Tag=%s,", tag.Replace(iv.Tag))
 		}
-		fmt.Fprintf(b, "%.3f,%.3f,%.3f,%s\n", iv.Start.Seconds(), iv.Length.Seconds(), float64(iv.Hist.Max)/max(perUnit, 1e-9), iv.Hist.V2)
+		per := perUnit
+		if iv.PerUnit != 0 {
+			per = iv.PerUnit
+		}
+		fmt.Fprintf(b, "%.3f,%.3f,%.3f,%s\n", iv.Start.Seconds(), iv.Length.Seconds(), float64(iv.Hist.Max)/max(per, 1e-9), iv.Hist.V2)
 	}
 	if err := b.Flush(); err != nil {
 		return fmt.Errorf("histogram log: %w", err)

@@ -112,17 +112,13 @@ type comparedFigure struct {
 // comparedFigures says, for each command, which figures of the whole and of
 // each core are compared.
 func comparedFigures(command string) (whole, core []comparedFigure) {
-	latency := func(of string, hist bool) []comparedFigure {
+	latency := func(of string) []comparedFigure {
 		var out []comparedFigure
 		for _, q := range []struct {
 			name string
 			q    float64
 		}{{"p50_ns", 50}, {"p90_ns", 90}, {"p99_ns", 99}} {
-			f := comparedFigure{name: of + "." + q.name, better: compare.Lower}
-			if hist {
-				f.hist, f.quantile = of+"_hist", q.q
-			}
-			out = append(out, f)
+			out = append(out, comparedFigure{name: of + "." + q.name, better: compare.Lower, hist: of + "_hist", quantile: q.q})
 		}
 		return out
 	}
@@ -130,12 +126,15 @@ func comparedFigures(command string) (whole, core []comparedFigure) {
 	errs := comparedFigure{name: "errors_share", better: compare.Lower}
 	switch command {
 	case "load":
-		whole = append(latency("response", true), latency("service", true)...)
+		whole = append(latency("response"), latency("service")...)
 		whole = append(append([]comparedFigure{rate, errs}, whole...), comparedFigure{name: "connect.p99_ns", better: compare.Lower})
-		core = latency("response", true)
+		core = latency("response")
 	case "bulk-post":
-		whole = append([]comparedFigure{rate, {name: "bytes_per_s", better: compare.Higher}, errs}, latency("response", false)...)
-		core = []comparedFigure{{name: "avg_clicks_per_write", better: compare.Lower}}
+		whole = append([]comparedFigure{rate, {name: "bytes_per_s", better: compare.Higher}, errs}, latency("response")...)
+		core = append([]comparedFigure{
+			{name: "avg_clicks_per_write", better: compare.Lower},
+			{name: "batches.p50_clicks", better: compare.Lower, hist: "batches_hist", quantile: 50},
+		}, latency("response")...)
 	case "stats":
 		core = []comparedFigure{
 			{name: "p50_clicks", better: compare.Lower}, {name: "p95_clicks", better: compare.Lower},

@@ -110,11 +110,18 @@ func (a *app) output(c *cli.Context) (*output, error) {
 	return o, nil
 }
 
+// distributed are the commands whose runs hold distributions, for a histogram
+// log.
+var distributed = [...]string{"load", "bulk-post", "validate", "timing-stats", "merge"}
+
 func (o *output) addExport(path, command string) error {
 	for _, f := range formats() {
 		if strings.EqualFold(filepath.Ext(path), f.Ending) {
 			if err := checkFollowed(f, command, path); err != nil {
 				return err
+			}
+			if f.Name == "hlog" && !slices.Contains(distributed[:], command) {
+				return usagef("--export %s: runs of %s hold no distributions, those of %s do", path, command, strings.Join(distributed[:], ", "))
 			}
 			e, err := newExport("--export", path, f)
 			if err != nil {

@@ -91,7 +91,10 @@ func Bulk(r *loader.BulkResult) *Document {
 	for _, c := range r.Cores {
 		t.Row(c.Core.String(), c.Posts, c.Writes, Percent(c.Share), Fixed1(c.MinClicks), Fixed1(c.AvgClicks), Fixed1(c.MaxClicks),
 			time.Duration(c.Response.P50NS), p99(c.Response))
-		if c.Posts > 0 {
+		switch {
+		case c.BatchesHist.N > 0:
+			d.Distributions = append(d.Distributions, Distribution{Tag: "tmm_" + c.Core.String(), Unit: "clicks", Hist: c.BatchesHist})
+		case c.Posts > 0:
 			d.Ranges = append(d.Ranges, Range{"tmm " + c.Core.String(), c.MinClicks, c.AvgClicks, c.MaxClicks})
 		}
 	}
@@ -110,6 +113,10 @@ func Bulk(r *loader.BulkResult) *Document {
 		d.Linef("%s posts whose written= differs from the keys that were sent", Int(r.Mismatches))
 	}
 	runs(d, r.Runs)
+	d.distribution("response", r.ResponseHist)
+	for _, c := range r.Cores {
+		d.distribution("post_tmm_"+c.Core.String(), c.ResponseHist)
+	}
 	accounting(d, &r.Accounting)
 	warnings(d, r.Warnings)
 	return d

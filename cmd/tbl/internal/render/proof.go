@@ -19,6 +19,9 @@ func Proof(r *proof.Result) *Document {
 			t.Row(c.Core.String(), c.Subtable)
 		}
 	}
+	if r.Load != nil {
+		d.Distributions = Load(r.Load).Distributions
+	}
 	if r.Owners != nil {
 		owners(d, r.Owners.Names)
 	}

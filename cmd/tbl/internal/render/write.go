@@ -244,20 +244,22 @@ func writeMarkdown(w io.Writer, d *Document) error {
 }
 
 // writeHistogramLog writes one interval per distribution, the whole run long.
-// HdrHistogram's tools show times in milliseconds and clicks as they are.
+// HdrHistogram's tools show times in milliseconds and clicks as they are. A run
+// of which nothing was timed, as no request succeeded, leaves the head alone.
 func writeHistogramLog(w io.Writer, d *Document) error {
+	comments := []string{"tbl " + d.Command}
 	if len(d.Distributions) == 0 {
-		return fmt.Errorf("a result of %s holds no distribution", d.Command)
+		comments = append(comments, "the run timed nothing: there is no distribution")
 	}
-	perUnit := 1.0
 	var intervals []timingstats.Interval
 	for _, x := range d.Distributions {
+		perUnit := 1.0
 		if x.Unit == "ns" {
 			perUnit = 1e6
 		}
-		intervals = append(intervals, timingstats.Interval{Tag: x.Tag, Length: d.Length, Hist: x.Hist})
+		intervals = append(intervals, timingstats.Interval{Tag: x.Tag, Length: d.Length, Hist: x.Hist, PerUnit: perUnit})
 	}
-	return timingstats.WriteHistogramLog(w, d.Started, perUnit, []string{"tbl " + d.Command}, intervals)
+	return timingstats.WriteHistogramLog(w, d.Started, 1, comments, intervals)
 }
 
 // The JUnit form: one test case per core and verdict. A warning passes and says so in

@@ -230,14 +230,17 @@ func bulkLines(r *loader.BulkResult) []line {
 	l := line{unit: clicks, threshold: float64(r.Threshold), series: seriesOf(r.Runs), what: "posts"}
 	for _, c := range r.Cores {
 		if c.Posts > 0 {
-			l.timings = append(l.timings, coreTiming{
-				core: c.Core, n: c.Posts, min: c.MinClicks, p50: math.NaN(), avg: c.AvgClicks, p95: math.NaN(), p99: math.NaN(), max: c.MaxClicks,
-			})
+			t := coreTiming{core: c.Core, n: c.Posts, min: c.MinClicks, p50: math.NaN(), avg: c.AvgClicks, p95: math.NaN(), p99: math.NaN(), max: c.MaxClicks}
+			if b := c.Batches; b.N > 0 {
+				t.p50, t.p95, t.p99, t.p99IsMax = float64(b.P50Clicks), float64(b.P95Clicks), float64(b.P99Clicks), b.P99IsMax
+				t.hist = recorder(c.BatchesHist)
+			}
+			l.timings = append(l.timings, t)
 		}
 		l.counts = append(l.counts, verdict.CoreCount{Core: c.Core, Count: c.Posts})
 	}
 	l.spreadFactor = spreadFactor(l.counts, r.Verdicts)
-	l.addCurve("", r.Response, timingstats.Histogram{})
+	l.addCurve("", r.Response, r.ResponseHist)
 	return []line{l}
 }
 

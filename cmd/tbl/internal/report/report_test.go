@@ -358,6 +358,41 @@ func bulkRun() *loader.BulkResult {
 	return r
 }
 
+// TestBulkHistograms draws what a bulk load saved: bodies by core, and a curve
+// through every percentile. A run of before the histograms keeps its lines.
+func TestBulkHistograms(t *testing.T) {
+	full := bulkRun()
+	all := timingstats.NewRecorder(0)
+	for i := range full.Cores {
+		set := new(timingstats.Set)
+		for k := range int64(100) {
+			set.Core(core(i)).Add(10+k%20, timingstats.Untagged, 1)
+			all.Record(1e5 + k*5000)
+		}
+		full.Cores[i].Batches = set.Summaries(100)[0]
+		h, err := set.Core(core(i)).Distribution().Histogram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		full.Cores[i].BatchesHist = h
+	}
+	full.Response = all.Latency()
+	full.ResponseHist, _ = all.Histogram()
+	file := saved(t, "new.json", "bulk-post", full, nil)
+	r := Build([]Source{{File: file}})
+	timing, curve := r.Charts[0], r.Charts[1]
+	if !strings.Contains(timing.Caption, "The wider a body") || strings.Contains(timing.Caption, "keeps no more") || fmt.Sprint(timing.Table.Rows[0][4]) != "19" {
+		t.Errorf("timing: %q, row %v", timing.Caption, timing.Table.Rows[0])
+	}
+	if len(curve.Notes) != 0 {
+		t.Errorf("percentiles: notes %q", curve.Notes)
+	}
+	r = Build([]Source{{File: file}, {File: saved(t, "old.json", "bulk-post", bulkRun(), nil)}})
+	if c := r.Charts[0].Caption; !strings.Contains(c, "The wider a body") || !strings.Contains(c, "A line with a point") {
+		t.Errorf("two forms: %q", c)
+	}
+}
+
 func statsRun() *logreport.Report {
 	set := new(timingstats.Set)
 	for i := range int64(50) {

@@ -28,14 +28,10 @@ func timingChart(lines []line) *Chart {
 		return out
 	})
 	low, high, threshold := math.Inf(1), 0.0, 0.0
-	ranges := 0
 	for _, l := range lines {
 		threshold = max(threshold, l.threshold)
 		for _, t := range l.timings {
 			low, high = min(low, t.min), max(high, t.max)
-			if t.hist == nil {
-				ranges++
-			}
 		}
 	}
 	if threshold > 0 {
@@ -91,31 +87,41 @@ func timingChart(lines []line) *Chart {
 	}
 	c.panels = []panel{{p, 300, label + ", logarithmic"}}
 	c.Table = timingTable(lines, u)
-	c.Caption, c.Desc = timingWords(lines, u, threshold, ranges)
+	c.Caption, c.Desc = timingWords(lines, u, threshold)
 	if len(lines) > seriesInks {
 		c.Caption += " On each TMM the runs stand in the legend's order."
 	}
 	return c
 }
 
-func timingWords(lines []line, u unit, threshold float64, ranges int) (caption, desc string) {
-	total, means := 0, false
+func timingWords(lines []line, u unit, threshold float64) (caption, desc string) {
+	var bodies, bars, points bool
 	for _, l := range lines {
-		total += len(l.timings)
 		for _, t := range l.timings {
-			means = means || !finite(t.p50)
+			switch {
+			case t.hist != nil:
+				bodies = true
+			case finite(t.p95):
+				bars = true
+			default:
+				points = true
+			}
 		}
 	}
-	switch middle := "the stroke across is the median"; {
-	case ranges == 0:
-		caption = "The wider a body, the more samples took that long; " + middle + "."
-	case means:
-		caption = "A line reaches from the fastest to the slowest, the point is the average: the run keeps no more."
-	case ranges < total:
-		caption = "The wider a body, the more samples took that long; " + middle + ". A plain bar reaches from the fastest to the 95th percentile, the line from there to the slowest: that run holds no histogram."
-	default:
-		caption = "A bar reaches from the fastest to the 95th percentile, the line from there to the slowest; " + middle + ". The run holds no histogram."
+	// Runs of several versions may each have a form of their own.
+	var said []string
+	middle := "; the stroke across is the median"
+	if bodies {
+		said = append(said, "The wider a body, the more samples took that long"+middle+".")
+		middle = ""
 	}
+	if bars {
+		said = append(said, "A plain bar reaches from the fastest to the 95th percentile, the line from there to the slowest"+middle+": such a run holds no histogram.")
+	}
+	if points {
+		said = append(said, "A line with a point reaches from the fastest to the slowest, the point is the average: such a run keeps no more.")
+	}
+	caption = strings.Join(said, " ")
 	if threshold > 0 {
 		caption += " Writes below the threshold are local: the core owns what it writes to."
 	}

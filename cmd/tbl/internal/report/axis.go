@@ -127,7 +127,8 @@ func linearAxis(a *plot.Axis, low, high float64, most int, word func(float64) st
 		step := round125((high-low)/float64(most), true)
 		var out []plot.Tick
 		for i := math.Ceil(low/step - 1e-9); i*step <= high+step*1e-9; i++ {
-			out = append(out, plot.Tick{Value: i * step, Label: word(i * step)})
+			v := i*step + 0 // a range that begins below zero rounds up to −0, which reads "-0"
+			out = append(out, plot.Tick{Value: v, Label: word(v)})
 		}
 		return out
 	})

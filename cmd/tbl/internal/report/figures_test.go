@@ -3,9 +3,11 @@ package report
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
+	"gonum.org/v1/plot"
 	"pgregory.net/rapid"
 
 	"tbl/timingstats"
@@ -135,6 +137,49 @@ func TestSpans(t *testing.T) {
 		if got[len(got)-1].cut != c.cut || errors != c.errors {
 			t.Errorf("%s: cut %v, %d errors", name, got[len(got)-1].cut, errors)
 		}
+	}
+}
+
+// TestSpikes draws short runs whose parts of equal completions are now an
+// instant, now long: no part is drawn faster than the run was for a fiftieth of
+// it, and none is lost.
+func TestSpikes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lengths := rapid.SliceOfN(rapid.Int64Range(1, 100_000_000), 1, 50).Draw(t, "lengths_ns")
+		each := rapid.Int64Range(1, 30_000).Draw(t, "completions")
+		s := timingstats.SeriesSummary{StartS: []int64{0}}
+		for _, n := range lengths {
+			if rapid.Bool().Draw(t, "an instant") {
+				n = 1
+			}
+			s.Progress = append(s.Progress, timingstats.Bucket{StartNS: s.EndNS, EndNS: s.EndNS + n, Completions: each})
+			s.EndNS += n
+		}
+		parts, _ := spans(s)
+		var done int64
+		at := 0.0
+		for _, p := range parts {
+			if p.from != at || p.to <= p.from {
+				t.Fatalf("%+v follows %v", p, at)
+			}
+			at = p.to
+			done += p.done
+			if len(parts) > 1 && (p.to-p.from < float64(s.EndNS)/1e9/shortPart*(1-1e-9) || p.done < fewestDrawn) {
+				t.Fatalf("%+v of %d ns is too short or too few", p, s.EndNS)
+			}
+		}
+		if want := each * int64(len(lengths)); done != want || len(parts) > shortPart {
+			t.Fatalf("%d completions in %d parts, want %d", done, len(parts), want)
+		}
+	})
+}
+
+// TestZeroLabel holds that an axis from a little below zero says 0, not −0.
+func TestZeroLabel(t *testing.T) {
+	var a plot.Axis
+	linearAxis(&a, -1e-12, 0.4, mostTicks, func(v float64) string { return strconv.FormatFloat(100*v, 'f', -1, 64) + " %" })
+	if got := a.Tick.Marker.Ticks(a.Min, a.Max)[0].Label; got != "0 %" {
+		t.Errorf("the first label is %q", got)
 	}
 }
 

@@ -28,7 +28,7 @@ func Kinds() []Kind {
 			has:      func(l line) bool { return len(l.timings) > 0 }, lacks: "timed writes of cores", build: timingChart,
 		},
 		{
-			Name: "percentiles", Shows: "the distribution of times, or clicks, from the median to the slowest",
+			Name: "percentiles", Shows: "the distribution of times, or clicks, from the fastest to the slowest",
 			Commands: []string{"load", "bulk-post", "validate", "stats"},
 			has:      func(l line) bool { return len(l.curves) > 0 }, lacks: "a histogram of its timings", build: percentileChart,
 		},

@@ -26,6 +26,34 @@ func (s span) failed() float64 { return float64(s.errors) / (s.to - s.from) }
 // drawn by its parts of equal completions.
 const shortRun = 5.0
 
+// Of a short run, no part is drawn that is shorter than a shortPart-th of it, or
+// that has fewer completions: the rate of an instant, or of a handful, is chance.
+const (
+	shortPart   = 50
+	fewestDrawn = 25
+)
+
+// coarse joins neighbouring parts until each is long and full enough for its
+// rate to mean something. What is left over at the end joins the last.
+func coarse(parts []span, end float64) []span {
+	var out []span
+	for i, p := range parts {
+		last := len(out) - 1
+		if i == 0 || out[last].to-out[last].from >= end/shortPart && out[last].done >= fewestDrawn {
+			out = append(out, p)
+			continue
+		}
+		out[last].to = max(out[last].to, p.to)
+		out[last].done += p.done
+	}
+	if last := len(out) - 1; last > 0 && (out[last].to-out[last].from < end/shortPart || out[last].done < fewestDrawn) {
+		out[last-1].to = max(out[last-1].to, out[last].to)
+		out[last-1].done += out[last].done
+		out = out[:last]
+	}
+	return out
+}
+
 // spans cuts a run into what is drawn: its seconds (tens of seconds beyond ten
 // minutes), or, when it is short and nothing failed, its parts of equal
 // completions.
@@ -38,7 +66,7 @@ func spans(s timingstats.SeriesSummary) (out []span, seconds bool) {
 				out = append(out, span{from: float64(b.StartNS) / 1e9, to: float64(b.EndNS) / 1e9, done: b.Completions})
 			}
 		}
-		return out, false
+		return coarse(out, end), false
 	}
 	step := 1.0
 	for i, start := range s.StartS {
@@ -121,7 +149,7 @@ func throughputChart(lines []line) *Chart {
 	c.panels = []panel{{p, panelHeight, what + " per second"}}
 	c.Caption = "Completed writes per second. A healthy run is level: one that falls holds something that grows with its entries."
 	if !bySecond {
-		c.Caption += " A short run is drawn in parts of equal completions instead of seconds."
+		c.Caption += " A short run is drawn in parts instead of seconds, each at least a fiftieth of it."
 	}
 	if errors > 0 {
 		c.panels = append(c.panels, panel{e, 150, "errors per second"})

@@ -246,6 +246,19 @@ func (r *probing) expected() int {
 	return NeededRequests(len(r.ids), 1e-3)
 }
 
+// left is how many requests the names still take: a guess, unless all are sent
+// that may be.
+func (r *probing) left(todo []int) int64 {
+	if !r.cfg.Exhaust {
+		return int64(len(todo) * NeededRequests(len(r.ids), 1e-3))
+	}
+	var n int64
+	for _, i := range todo {
+		n += int64(max(0, r.ceiling()-r.names[i].sent))
+	}
+	return n
+}
+
 // run probes until every name is done.
 func (r *probing) run(ctx context.Context) {
 	r.progress.Names.Store(int64(len(r.cfg.Names)))
@@ -267,7 +280,6 @@ func (r *probing) run(ctx context.Context) {
 	take := func(j *job, ans *target.Answer) { j.clicks, j.local, j.n = ans.Clicks, ans.Local, ans.Entries }
 	var jobs []job
 	for len(todo) > 0 {
-		r.progress.Planned.Store(r.sent + int64(len(todo)*NeededRequests(len(r.ids), 1e-3)))
 		jobs = jobs[:0]
 		for _, i := range todo {
 			jobs = r.plan(jobs, i)
@@ -275,6 +287,7 @@ func (r *probing) run(ctx context.Context) {
 				break
 			}
 		}
+		r.progress.Planned.Store(r.sent + max(r.left(todo), int64(len(jobs))))
 		more := r.round(ctx, jobs, ask, take, r.merge)
 		now := r.clock.Now()
 		for i := range jobs {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tbl/loader"
@@ -93,11 +94,26 @@ type Config struct {
 	Progress *Progress
 }
 
-// Progress is filled while Run runs.
+// Progress is filled while Run runs, and may be read meanwhile.
 type Progress struct {
-	prober.Progress
 	// OnStep is called when a step starts, by Run's goroutine. May be nil.
 	OnStep func(StepInfo)
+	now    atomic.Pointer[stepProgress]
+}
+
+// stepProgress is a step with its own counters.
+type stepProgress struct {
+	info   StepInfo
+	counts *prober.Progress
+}
+
+// Now is the step that runs, or ran last, and what it counts: the two belong
+// together. Before the first step the counts are nil.
+func (p *Progress) Now() (StepInfo, *prober.Progress) {
+	if s := p.now.Load(); s != nil {
+		return s.info, s.counts
+	}
+	return StepInfo{}, nil
 }
 
 // Result is the proof.
@@ -174,7 +190,7 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	r := &run{tgt: tgt, cfg: cfg, clock: tgt.Clock(), res: &Result{Target: tgt.Name()}}
+	r := &run{tgt: tgt, cfg: cfg, clock: tgt.Clock(), res: &Result{Target: tgt.Name()}, counts: new(prober.Progress)}
 	if r.cfg.Progress == nil {
 		r.cfg.Progress = new(Progress)
 	}

@@ -264,6 +264,39 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// Each step counts for itself, and the load its writes alone: never more than
+// are planned.
+func TestProgress(t *testing.T) {
+	p, _ := embedded(t, refplane.Config{Seed: 4, Clock: refplane.Model})
+	var progress Progress
+	if _, counts := progress.Now(); counts != nil {
+		t.Error("counts before the first step")
+	}
+	counted := make(map[Step]*prober.Progress)
+	progress.OnStep = func(s StepInfo) {
+		now, counts := progress.Now()
+		if now != s || counts.Sent.Load() != 0 || counts.Planned.Load() != 0 {
+			t.Errorf("step %d begins as %q with %d requests of %d", s.Step, now.Word, counts.Sent.Load(), counts.Planned.Load())
+		}
+		if s.Step > StepNames && (counts.Heard.Load() != 4 || counts.Cores.Load() != 4) {
+			t.Errorf("step %d begins with %d of %d cores heard", s.Step, counts.Heard.Load(), counts.Cores.Load())
+		}
+		counted[s.Step] = counts
+	}
+	r, err := Run(t.Context(), p, Config{Count: 2000, Progress: &progress})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, report(r))
+	}
+	if c := counted[StepLoad]; c == nil || c.Sent.Load() != 2000 || c.Planned.Load() != 2000 || c.Errors.Load() != 0 {
+		t.Errorf("the load counted %+v", c)
+	}
+	for _, s := range Steps() {
+		if c := counted[s.Step]; c == nil || c.Sent.Load() == 0 {
+			t.Errorf("step %d counted %+v", s.Step, c)
+		}
+	}
+}
+
 func TestConfigErrors(t *testing.T) {
 	p, _ := embedded(t, refplane.Config{Seed: 4, Clock: refplane.Model})
 	for i, cfg := range []Config{{Count: -1}, {Workers: -1}, {ProbeRequests: -1}, {Threshold: -1}, {LogSample: -1}, {TimedPerCore: -1}, {Only: []Step{6}}, {Skip: []Step{0}}, {Names: []string{""}}, {MaxErrors: 2}} {

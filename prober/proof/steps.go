@@ -28,6 +28,7 @@ type run struct {
 	cleared bool             // the reset step ran
 	leaked  bool             // the last reset did not account for what was written
 	written int64            // entries written by load and timed writes
+	counts  *prober.Progress // of the step that runs
 }
 
 // steps runs the steps in order. The error is the first that ends the run,
@@ -100,13 +101,14 @@ func (r *run) stillThere(ctx context.Context, vs []verdict.Verdict) error {
 	return nil
 }
 
+// begin gives a step counters of its own, so that nobody sees them under the
+// name of the one before. What cores there are stays known.
 func (r *run) begin(info StepInfo) {
-	p := &r.cfg.Progress.Progress
-	p.Sent.Store(0)
-	p.Errors.Store(0)
-	p.Planned.Store(0)
-	p.Decided.Store(0)
-	p.Names.Store(0)
+	counts := new(prober.Progress)
+	counts.Cores.Store(r.counts.Cores.Load())
+	counts.Heard.Store(r.counts.Heard.Load())
+	r.counts = counts
+	r.cfg.Progress.now.Store(&stepProgress{info, counts})
 	if r.cfg.Progress.OnStep != nil {
 		r.cfg.Progress.OnStep(info)
 	}
@@ -137,7 +139,7 @@ func decisive(vs []verdict.Verdict) verdict.Verdict {
 
 // names is step 1, and the check that nothing gets lost.
 func (r *run) names(ctx context.Context) (StepResult, error) {
-	who, err := prober.Whoami(ctx, r.tgt, prober.AskConfig{Workers: min(r.cfg.Workers, 32), MaxErrors: r.cfg.MaxErrors, Progress: &r.cfg.Progress.Progress})
+	who, err := prober.Whoami(ctx, r.tgt, prober.AskConfig{Workers: min(r.cfg.Workers, 32), MaxErrors: r.cfg.MaxErrors, Progress: r.counts})
 	s := StepResult{}
 	if who == nil {
 		return s, err
@@ -182,7 +184,7 @@ func withoutUniformity(vs []verdict.Verdict) []verdict.Verdict {
 
 // reset is step 2.
 func (r *run) reset(ctx context.Context) (StepResult, error) {
-	res, err := prober.Reset(ctx, r.tgt, prober.ResetConfig{UntilClean: true, Workers: r.cfg.Workers, MaxErrors: r.cfg.MaxErrors, Progress: &r.cfg.Progress.Progress})
+	res, err := prober.Reset(ctx, r.tgt, prober.ResetConfig{UntilClean: true, Workers: r.cfg.Workers, MaxErrors: r.cfg.MaxErrors, Progress: r.counts})
 	if res == nil {
 		return StepResult{}, err
 	}
@@ -217,8 +219,7 @@ func (r *run) count() int {
 // follows is in it.
 func (r *run) load(ctx context.Context) (StepResult, error) {
 	n := r.count()
-	p := &r.cfg.Progress.Progress
-	p.Planned.Store(int64(n))
+	r.counts.Planned.Store(int64(n))
 	if r.cfg.Log != nil {
 		if err := r.cfg.Log.Begin(ctx); err != nil {
 			return StepResult{}, fmt.Errorf("log: %w", err)
@@ -226,7 +227,7 @@ func (r *run) load(ctx context.Context) (StepResult, error) {
 	}
 	loadCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watched := &counting{Target: r.tgt, p: p, cancel: cancel}
+	watched := &counting{Target: r.tgt, p: r.counts, cancel: cancel}
 	res, err := loader.Load(loadCtx, watched, loader.LoadConfig{Count: int64(n), Workers: r.cfg.Workers, Steer: r.cfg.Steer, MaxErrors: r.cfg.MaxErrors})
 	if gone := watched.gone.Load(); gone != nil {
 		err = fmt.Errorf("%w: %w", prober.ErrUnreachable, *gone)
@@ -315,7 +316,7 @@ func (r *run) locality(ctx context.Context) (StepResult, error) {
 	samples := r.samples
 	if samples == nil {
 		var timed *prober.TimedResult
-		timed, err = prober.TimedWrites(ctx, r.tgt, prober.TimedConfig{PerCore: r.cfg.TimedPerCore, Workers: min(r.cfg.Workers, 8), MaxErrors: r.cfg.MaxErrors, Progress: &r.cfg.Progress.Progress})
+		timed, err = prober.TimedWrites(ctx, r.tgt, prober.TimedConfig{PerCore: r.cfg.TimedPerCore, Workers: min(r.cfg.Workers, 8), MaxErrors: r.cfg.MaxErrors, Progress: r.counts})
 		if timed == nil {
 			return s, err
 		}
@@ -361,7 +362,7 @@ func (r *run) ratio(rep *verdict.LocalityReport) []string {
 func (r *run) owners(ctx context.Context) (StepResult, error) {
 	cfg := prober.ProbeConfig{
 		Workers: r.cfg.Workers, Threshold: r.cfg.Threshold, Steer: r.cfg.Steer, MaxErrors: r.cfg.MaxErrors,
-		Requests: r.cfg.ProbeRequests, Expect: make(map[string]timingstats.CoreID), Progress: &r.cfg.Progress.Progress,
+		Requests: r.cfg.ProbeRequests, Expect: make(map[string]timingstats.CoreID), Progress: r.counts,
 	}
 	seen := make(map[string]bool)
 	add := func(name string) {
@@ -450,8 +451,9 @@ func ownerLine(n prober.NameResult, user string) string {
 	return line
 }
 
-// counting passes requests on and counts them for the progress. After so many
-// failures in a row that the target must be gone it ends the load.
+// counting passes requests on and counts the writes for the progress: what the
+// load asks beforehand is no part of what is planned. After so many failures in
+// a row that the target must be gone it ends the load.
 type counting struct {
 	target.Target
 	p      *prober.Progress
@@ -464,12 +466,17 @@ const goneAfter = 128
 
 func (c *counting) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
 	err := c.Target.Do(ctx, req, ans)
-	c.p.Sent.Add(1)
+	write := req.Op == target.OpLoad
+	if write {
+		c.p.Sent.Add(1)
+	}
 	if err == nil {
 		c.inRow.Store(0)
 		return nil
 	}
-	c.p.Errors.Add(1)
+	if write {
+		c.p.Errors.Add(1)
+	}
 	if target.ClassOf(err) != target.ClassCanceled && c.inRow.Add(1) == goneAfter {
 		why := err
 		c.gone.CompareAndSwap(nil, &why)

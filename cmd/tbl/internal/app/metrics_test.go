@@ -130,6 +130,7 @@ func TestMetricsOfRuns(t *testing.T) {
 		}, exitInterrupted},
 		{[]string{"bulk-post", "--num-posts", "1000000", "--uuids-per-post", "100", "--quiet"}, nil, exitInterrupted},
 		{[]string{"session", "--sessions", "1000000", "--arrivals", "1000"}, []string{`tbl_run_completed [1-9].*`, `tbl_run_requests_total\{class="ok",core="0",slot="0"\} [1-9].*`}, exitInterrupted},
+		{[]string{"probe", "--exhaust", "--requests", "10000000"}, []string{`tbl_run_info\{command="probe",.*`, `tbl_run_planned 1\.0000[0-9]*e\+07`, `tbl_run_requests_total\{class="ok",core="0",slot="0"\} [1-9].*`}, exitInterrupted},
 		{[]string{"sticky", "--nodes", "3", "--transactions", "100000000"}, []string{`tbl_run_info\{command="sticky",target="3 embedded nodes"\} 1`, `tbl_run_planned 1e\+08`, `tbl_run_completed [1-9].*`}, exitInterrupted},
 		{[]string{"stats", "--follow", log}, []string{`tbl_log_samples_total\{core="0",device="[^"]*",slot="0",speed="fast"\} 25`, `tbl_log_write_clicks\{core="0",device="[^"]*",slot="0",quantile="0.5"\} 5`}, exitOK},
 	} {

@@ -37,7 +37,7 @@ func (a *app) probeCommand() *cli.Command {
 			stringFlag("", "expect-file", "", "JSON `FILE` that maps names to the cores that must own them, or an earlier --export of probe"),
 			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
 			boolFlag("", "keep-entries", "leave the probe's own entries to expire (60 s) instead of deleting them"),
-		}, plotFlags(), dryRunFlag(), targetFlags(), embeddedFlags(), outputFlags(), gateFlags()),
+		}, plotFlags(), commandFlags()),
 		Action: a.probe,
 	}
 }
@@ -60,8 +60,8 @@ func (a *app) probe(c *cli.Context) error {
 		MaxError: c.Float64("error"), MaxErrors: maxErrors(c), Steer: c.Bool("steer"), KeepEntries: c.Bool("keep-entries"),
 		OnPlan: func(p prober.ProbePlan) {
 			if !c.Bool("quiet") {
-				fmt.Fprintf(a.env.Stderr, "tbl: %d cores, %s names: about %s requests each, %s at most\n",
-					p.Cores, render.Int(int64(p.Names)), render.Int(int64(p.Expected)), render.Int(int64(p.Ceiling)))
+				fmt.Fprintf(a.env.Stderr, "tbl: %s, %s: about %s requests each, %s at most\n",
+					render.Count(p.Cores, "core"), render.Count(p.Names, "name"), render.Int(int64(p.Expected)), render.Int(int64(p.Ceiling)))
 			}
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
 
@@ -131,19 +130,7 @@ func (a *app) validate(c *cli.Context) error {
 				return nil, err
 			}
 		}
-		var label atomic.Pointer[string]
-		cfg.Progress.OnStep = func(s proof.StepInfo) {
-			l := fmt.Sprintf("step %d/%d %s", s.Step, len(proof.Steps()), s.Word)
-			label.Store(&l)
-		}
-		poll := proberSnapshot("", &cfg.Progress.Progress)
-		stop := a.progress(c, func() render.Snapshot {
-			s := poll()
-			if l := label.Load(); l != nil {
-				s.Label = *l
-			}
-			return s
-		})
+		stop := a.progress(c, proofSnapshot(cfg.Progress))
 		r, err := proof.Run(ctx, p, cfg)
 		stop()
 		var held *proof.NotEmptyError
@@ -155,6 +142,17 @@ func (a *app) validate(c *cli.Context) error {
 		}
 		return render.Proof(r), err
 	})
+}
+
+// proofSnapshot adapts the proof's progress.
+func proofSnapshot(p *proof.Progress) func() render.Snapshot {
+	return func() render.Snapshot {
+		step, counts := p.Now()
+		if counts == nil {
+			return render.Snapshot{}
+		}
+		return proberSnapshot(fmt.Sprintf("step %d/%d %s", step.Step, len(proof.Steps()), step.Word), counts)()
+	}
 }
 
 // validateEach proves several targets side by side.

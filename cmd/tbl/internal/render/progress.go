@@ -104,8 +104,12 @@ func bar(f *os.File, start time.Time, poll func() Snapshot, end <-chan struct{})
 			return
 		case <-tick.C:
 			s := poll()
-			if s.Total > 0 && s.Total != total {
+			if s.Total == 0 {
+				s.Total = -1
+			}
+			if s.Total != total { // of the next step
 				total = s.Total
+				b.Set64(0)
 				b.ChangeMax64(total)
 			}
 			b.Describe(fmt.Sprintf("%s %s %d/%d errors=%d", s.Label, Rate(float64(s.Done)/time.Since(start).Seconds()), s.Heard, s.Cores, s.Errors))
@@ -115,4 +119,12 @@ func bar(f *os.File, start time.Time, poll func() Snapshot, end <-chan struct{})
 			}
 		}
 	}
+}
+
+// Count is "1 name", "1,000 names".
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return Int(int64(n)) + " " + what
 }

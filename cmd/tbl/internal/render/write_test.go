@@ -69,3 +69,11 @@ func TestInt(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 names", 1: "1 name", 2: "2 names", 1000: "1,000 names"} {
+		if got := Count(n, "name"); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

@@ -22,11 +22,11 @@ import (
 // clusterFlags are the flags of commands that balance over several nodes.
 func clusterFlags() []cli.Flag {
 	return []cli.Flag{
-		among(stringFlag(catTarget, "policy", cluster.RoundRobin.String(), "how to pick a node: "+strings.Join(cluster.PolicyNames(), ", ")), cluster.PolicyNames()...),
-		boolFlag(catTarget, "sticky", "keep each transaction on one node"),
-		boolFlag(catTarget, "repin", "with --sticky: let another node go on with a transaction whose node has left, instead of refusing"),
-		among(stringFlag(catTarget, "pin-at", "first-call", "with --sticky: pin at the first-call that reached a node, or at begin"), pinMoments()...),
-		among(stringFlag(catTarget, "transport", "fresh", "remote nodes: fresh or pooled connections"), transports()...),
+		among(stringFlag(catNodes, "policy", cluster.RoundRobin.String(), "how to pick a node: "+strings.Join(cluster.PolicyNames(), ", ")), cluster.PolicyNames()...),
+		boolFlag(catNodes, "sticky", "keep each transaction on one node"),
+		boolFlag(catNodes, "repin", "with --sticky: let another node go on with a transaction whose node has left, instead of refusing"),
+		among(stringFlag(catNodes, "pin-at", "first-call", "with --sticky: pin at the first-call that reached a node, or at begin"), pinMoments()...),
+		among(stringFlag(catNodes, "transport", "fresh", "remote nodes: fresh or pooled connections"), transports()...),
 	}
 }
 
@@ -48,7 +48,7 @@ func overNodes(own []cli.Flag) []cli.Flag {
 
 // txSizeFlag is for commands that know no transactions.
 func txSizeFlag() cli.Flag {
-	return intFlag(catTarget, "tx-size", 10, "with --sticky: requests that make a transaction")
+	return intFlag(catNodes, "tx-size", 10, "with --sticky: requests that make a transaction")
 }
 
 // loadOverNodes checks the cluster flags of a command that loads a target.

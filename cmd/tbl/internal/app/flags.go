@@ -16,6 +16,7 @@ import (
 // Categories of flags in the help.
 const (
 	catTarget   = "Target"
+	catNodes    = "Several nodes"
 	catEmbedded = "Embedded dataplane"
 	catOutput   = "Output and gating"
 )

@@ -38,7 +38,7 @@ func (a *app) lintCommand() *cli.Command {
 		Description: "Each finding names its line, what it costs, and what to write instead; errors end in exit 1.\n" +
 			"A comment `# lint:allow RULE-ID why` on the line, or alone on the one before, allows what is meant.",
 		Flags: []cli.Flag{
-			among(stringFlag("", "format", "text", "what goes to stdout: "+strings.Join(lintFormatNames(), ", ")), lintFormatNames()...),
+			among(ownEnv("lint", stringFlag("", "format", "text", "what goes to stdout: "+strings.Join(lintFormatNames(), ", "))), lintFormatNames()...),
 			boolFlag("", "strict", "let warnings fail"),
 			boolFlag("", "rules", "list what is looked for"),
 		},

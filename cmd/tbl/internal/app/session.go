@@ -19,7 +19,7 @@ func (a *app) sessionCommand() *cli.Command {
 		Usage: "one subtable per session, or not? the life of many sessions over three designs, side by side",
 		Flags: commandFlags(
 			intFlag("", "sessions", session.DefaultSessions, "number of sessions"),
-			intFlag("", "keys", session.DefaultKeys, "keys of a session"),
+			ownEnv("session", intFlag("", "keys", session.DefaultKeys, "keys of a session")),
 			intFlag("", "visits", session.DefaultVisits, "mean number of visits after the first, 0: none"),
 			durationFlag("", "think", session.DefaultThink, "mean time between two visits"),
 			floatFlag("", "arrivals", 0, "sessions that begin per second (default: 1,000 on the model clock; on the wall as fast as answered)"),

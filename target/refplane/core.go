@@ -257,7 +257,7 @@ func (c *core) bulk(body []byte, ans *target.Answer) {
 	if line, _, _ := bytes.Cut(body, []byte{'\n'}); wall && len(line) > 0 && c.nameHome == c.id {
 		cmd.Key = line
 		c.warm(cmd)
-		c.store.Ready()
+		c.store.Ready(len(body) / (len(line) + 1))
 	}
 	before := c.spent
 	if wall {

@@ -18,6 +18,7 @@ type index struct {
 	shift uint      // 32 − log2(len(dir))
 	deep  int       // segments whose depth is the directory's
 	count int
+	spare []*slots // empty, for splits to come
 }
 
 const (
@@ -49,6 +50,32 @@ func (ix *index) init() {
 	ix.shift = 32
 	ix.deep = 1
 	ix.count = 0
+	ix.spare = nil
+}
+
+// ready sets slots aside for n more records, within reason. Segments fill
+// evenly, so that all of them come to be split at about the same time.
+func (ix *index) ready(n int) {
+	const reason = 64
+	for range min(min(len(ix.dir), n)+n/segMax, reason) - len(ix.spare) {
+		s := new(slots)
+		for i := 0; i < segSlots; i += pageBytes / 8 {
+			s[i] = 0
+		}
+		ix.spare = append(ix.spare, s)
+	}
+}
+
+// fresh is an empty set of slots.
+func (ix *index) fresh() *slots {
+	last := len(ix.spare) - 1
+	if last < 0 {
+		return new(slots)
+	}
+	s := ix.spare[last]
+	ix.spare[last] = nil
+	ix.spare = ix.spare[:last]
+	return s
 }
 
 // home is the slot at which the search for tag starts. The multiplication
@@ -142,7 +169,7 @@ func (ix *index) split(tag uint32) {
 		ix.deep = 0
 	}
 	d := s.depth + 1
-	a, b := segment{slot: new(slots), depth: d}, segment{slot: new(slots), depth: d}
+	a, b := segment{slot: ix.fresh(), depth: d}, segment{slot: ix.fresh(), depth: d}
 	bit := uint64(1) << (64 - d)
 	for _, v := range s.slot {
 		switch {
@@ -159,6 +186,10 @@ func (ix *index) split(tag uint32) {
 	half /= 2
 	ix.fill(first, half, a)
 	ix.fill(first+half, half, b)
+	if len(ix.spare) == 0 { // the old ones serve the next split
+		*s.slot = slots{}
+		ix.spare = append(ix.spare, s.slot)
+	}
 	if d == uint32(32-ix.shift) {
 		ix.deep += 2
 	}

@@ -23,6 +23,7 @@ type record struct {
 
 const (
 	recordBytes = 44
+	pageBytes   = 4096 // of memory that the system has yet to find
 	forever     = 1<<32 - 1
 	free        = 1<<32 - 1
 	ghost       = 1<<32 - 2
@@ -197,28 +198,32 @@ func (s *slab) grow(k int, size uint32) {
 	cl.total++
 }
 
-// Ready makes room for more records like the last one, when what there is
-// comes to its end. A chunk of memory that the system has yet to find takes
-// as long as a thousand writes: where writes are timed, that is found before.
-func (s *slab) Ready() {
+// ready makes room for n more records like the last one, within reason.
+func (s *slab) ready(n int) {
+	const reason = 8 // chunks
 	cl := &s.classes[s.recent]
-	open := len(cl.open)
-	if s.recent == hugeClass || cl.total == 0 || len(cl.idle) > 0 || open > 1 {
+	if s.recent == hugeClass || cl.total == 0 {
 		return
 	}
-	if open == 1 {
-		if c := &s.chunks[cl.open[0]]; int(c.used) < len(c.head)/2 {
+	for _, id := range cl.open {
+		n -= len(s.chunks[id].head) - int(s.chunks[id].used)
+	}
+	for _, id := range cl.idle {
+		n -= len(s.chunks[id].head)
+	}
+	for range reason {
+		if n <= 0 {
 			return
 		}
-	}
-	s.grow(s.recent, sizeOf(s.recent))
-	c := &s.chunks[cl.idle[0]]
-	const page = 4096
-	for i := 0; i < len(c.data); i += page {
-		c.data[i] = 0
-	}
-	for i := 0; i < len(c.head); i += page / recordBytes {
-		c.head[i].sub = free
+		s.grow(s.recent, sizeOf(s.recent))
+		c := &s.chunks[cl.idle[len(cl.idle)-1]]
+		n -= len(c.head)
+		for i := 0; i < len(c.data); i += pageBytes {
+			c.data[i] = 0
+		}
+		for i := 0; i < len(c.head); i += pageBytes / recordBytes {
+			c.head[i].sub = free
+		}
 	}
 }
 

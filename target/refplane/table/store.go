@@ -148,6 +148,14 @@ func (st *Store) lookup(sub uint32, key []byte, tag uint32) uint32 {
 	}
 }
 
+// Ready makes room for n more entries like the last one. A chunk of memory that
+// the system has yet to find takes as long as a thousand writes: where writes
+// are timed, it is found before.
+func (st *Store) Ready(n int) {
+	st.slab.ready(n)
+	st.keys.ready(n)
+}
+
 // Expect says that a key of the subtable used last will be looked up soon. The
 // wait for memory, most of what a write into a large store costs, then passes
 // while other keys are written.

@@ -118,6 +118,9 @@ type Row struct {
 	ChangeHigh  float64 `json:"change_high"`
 	ChangeKnown bool    `json:"change_known"`
 	Absolute    bool    `json:"absolute,omitempty"`
+	// Tested: the runs were enough for the test to find a difference. Figures
+	// that are the same in all runs are not tested.
+	Tested bool `json:"tested"`
 	// P is the Mann–Whitney test's, AdjustedP corrected for the number of
 	// comparisons (Holm); both 1 where nothing was tested.
 	P         float64 `json:"p"`
@@ -141,7 +144,7 @@ type State string
 const (
 	Holds     State = "pass"       // nothing got worse by more than MaxRegress
 	Regressed State = "fail"       //
-	Unsure    State = "incomplete" // something looks worse by that much, from too few runs to tell
+	Unsure    State = "incomplete" // something looks worse by that much, from too few runs to tell, or nothing could be tested
 )
 
 // Report is the comparison of all figures.
@@ -165,32 +168,45 @@ func Runs(figures []Figure, cfg Config) Report {
 		cfg.Confidence = 0.95
 	}
 	r := Report{Alpha: cfg.Alpha, Confidence: cfg.Confidence, MaxRegress: cfg.MaxRegress, Rows: make([]Row, len(figures))}
-	groups := map[string][]int{}
+	// What would be tested if there were runs enough, and what can be.
+	wanted, groups := map[string][]int{}, map[string][]int{}
 	for i, f := range figures {
-		r.Rows[i] = measure(f, cfg, uint64(i), len(figures))
-		if r.Rows[i].Outcome == "" {
+		r.Rows[i] = measure(f, cfg, uint64(i))
+		switch r.Rows[i].Outcome {
+		case "":
 			groups[f.Group] = append(groups[f.Group], i)
+			fallthrough
+		case SingleRun:
+			wanted[f.Group] = append(wanted[f.Group], i)
 		}
 	}
 	for name, members := range groups {
-		// The figures of the whole, which have no group, get half.
-		alpha := cfg.Alpha
-		switch _, whole := groups[""]; {
-		case whole && name != "":
-			alpha /= 2 * float64(len(groups)-1)
-		case whole && len(groups) > 1:
-			alpha /= 2
-		default:
-			alpha /= float64(len(groups))
+		r.decide(members, cfg, share(cfg.Alpha, groups, name))
+	}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Outcome == SingleRun {
+			row.MoreRuns = minRuns(share(cfg.Alpha, wanted, row.Group), len(wanted[row.Group])) - min(row.Base.Runs, row.New.Runs)
+			row.Note += fmt.Sprintf("how much runs differ by themselves is not known from one: %d more a side are needed", row.MoreRuns)
 		}
-		r.decide(members, cfg, alpha)
 	}
 	r.sum(cfg)
 	return r
 }
 
+// share is a group's part of alpha: the figures of the whole, which have no
+// group, get half.
+func share(alpha float64, groups map[string][]int, name string) float64 {
+	switch _, whole := groups[""]; {
+	case whole && name != "":
+		return alpha / (2 * float64(len(groups)-1))
+	case whole && len(groups) > 1:
+		return alpha / 2
+	}
+	return alpha / float64(len(groups))
+}
+
 // measure fills in all but the corrected test; an Outcome that is set is final.
-func measure(f Figure, cfg Config, index uint64, figures int) Row {
+func measure(f Figure, cfg Config, index uint64) Row {
 	base, now := finite(f.Base), finite(f.New)
 	row := Row{Name: f.Name, Group: f.Group, Better: f.Better, P: 1, AdjustedP: 1}
 	row.Base, row.New = side(base, cfg.Confidence), side(now, cfg.Confidence)
@@ -201,7 +217,6 @@ func measure(f Figure, cfg Config, index uint64, figures int) Row {
 		return row
 	case len(base) == 1 || len(now) == 1:
 		row.Outcome = SingleRun
-		row.MoreRuns = minRuns(cfg.Alpha, figures) - min(len(base), len(now))
 		single(&row, f, cfg, rand.New(rand.NewPCG(cfg.Seed, index)))
 		return row
 	}
@@ -253,6 +268,7 @@ func (r *Report) decide(members []int, cfg Config, alpha float64) {
 		worst = max(worst, min(1, row.P*float64(m-k)*cfg.Alpha/alpha))
 		row.AdjustedP = worst
 		n1, n2 := row.Base.Runs, row.New.Runs
+		row.Tested = true
 		switch {
 		case row.AdjustedP < cfg.Alpha:
 			row.Outcome = Different
@@ -265,7 +281,7 @@ func (r *Report) decide(members []int, cfg Config, alpha float64) {
 			row.Regressed = row.Outcome == Worse && cfg.MaxRegress > 0 && row.worseBy() > cfg.MaxRegress
 		case smallestP(n1, n2) >= alpha/float64(m):
 			// Not even runs that don't overlap at all would be significant.
-			row.Outcome = TooFew
+			row.Outcome, row.Tested = TooFew, false
 			row.MoreRuns = minRuns(alpha, m) - min(n1, n2)
 			row.Note = fmt.Sprintf("%d and %d runs can't show a difference at this certainty: %d a side can", n1, n2, minRuns(alpha, m))
 		default:
@@ -293,48 +309,99 @@ func (row *Row) worseBy() float64 {
 
 // sum judges the rows together.
 func (r *Report) sum(cfg Config) {
-	var worse, better, differ, unsure, few int
-	var regressed []string
+	var better, differ, unsure, few, tested, absent, more int
+	var worse, regressed []string
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		if row.Tested {
+			tested++
+		}
 		switch row.Outcome {
 		case Worse:
-			worse++
+			worse = append(worse, row.changed())
 		case Better:
 			better++
 		case Different:
 			differ++
+		case Absent:
+			absent++
 		case TooFew, SingleRun:
 			few++
+			more = max(more, row.MoreRuns)
 			if cfg.MaxRegress > 0 && row.worseBy() > cfg.MaxRegress {
 				unsure++
 			}
 		}
 		if row.Regressed {
-			regressed = append(regressed, fmt.Sprintf("%s %s", row.Name, signed(row.Change)))
+			regressed = append(regressed, row.changed())
 		}
 	}
-	found := fmt.Sprintf("%d figures: %d worse, %d better, %d otherwise different", len(r.Rows), worse, better, differ)
+	found := fmt.Sprintf("%s: %d worse, %d better, %d otherwise different", count(len(r.Rows), "figure"), len(worse), better, differ)
 	if few > 0 {
 		found += fmt.Sprintf(", %d with too few runs to tell", few)
 	}
+	if absent > 0 {
+		found += fmt.Sprintf(", %d absent on a side", absent)
+	}
+	// As many tell everything; fewer may tell some of it.
+	needed := count(more, "more run") + " a side"
+	limit := fmt.Sprintf("%.3g %%", cfg.MaxRegress*100)
 	switch {
 	case len(regressed) > 0:
 		r.State = Regressed
-		r.Line = fmt.Sprintf("REGRESSION: %s (more than %.3g %%); %s", strings.Join(regressed, ", "), cfg.MaxRegress*100, found)
+		r.Line = fmt.Sprintf("REGRESSION: %s (more than %s); %s", first(regressed), limit, found)
+	case few > 0 && tested == 0:
+		r.State = Unsure
+		r.Line = fmt.Sprintf("INCOMPLETE: too few runs to judge anything, %s can tell; %s", needed, found)
+		if unsure > 0 {
+			r.Line += fmt.Sprintf(", %d of them by the look of it worse by more than %s", unsure, limit)
+		}
 	case unsure > 0:
 		r.State = Unsure
-		r.Line = fmt.Sprintf("INCOMPLETE: %d figures look worse by more than %.3g %%, from too few runs to tell; %s", unsure, cfg.MaxRegress*100, found)
-	case few > 0 && few == len(r.Rows):
-		r.State, r.Line = Unsure, "INCOMPLETE: too few runs to judge anything; "+found
-	case worse+better+differ == 0 && few == 0:
+		r.Line = fmt.Sprintf("INCOMPLETE: %s by the look of it worse by more than %s, from too few runs to tell, %s can; %s", count(unsure, "figure"), limit, needed, found)
+	case tested == 0 && absent > 0:
+		r.State, r.Line = Unsure, "INCOMPLETE: nothing that varies is on both sides; "+found
+	case len(worse) > 0 && cfg.MaxRegress <= 0:
+		r.State = Holds
+		r.Line = fmt.Sprintf("OK, but for want of a limit (--max-regress): worse is %s; %s", first(worse), found)
+	case len(worse) > 0:
+		r.State = Holds
+		r.Line = fmt.Sprintf("OK: worse by no more than %s is %s; %s", limit, first(worse), found)
+	case better+differ == 0 && few == 0:
 		r.State, r.Line = Holds, "OK: no difference; "+found
 	default:
 		r.State, r.Line = Holds, "OK: "+found
+	}
+	if few > 0 && r.State != Unsure {
+		r.Line += fmt.Sprintf(" (%s can)", needed)
 	}
 	if few > 0 && few == len(r.Rows) {
 		r.Warnings = append(r.Warnings, "with these few runs nothing is known about how much runs differ from each other by themselves")
 	}
 }
 
-func signed(change float64) string { return fmt.Sprintf("%+.1f %%", change*100) }
+// named is how many figures a line names.
+const named = 8
+
+// first joins the first of them.
+func first(figures []string) string {
+	if more := len(figures) - named; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(figures[:named], ", "), more)
+	}
+	return strings.Join(figures, ", ")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// changed names the figure with its change.
+func (row *Row) changed() string {
+	if row.Absolute {
+		return fmt.Sprintf("%s %+.3g", row.Name, row.Change)
+	}
+	return fmt.Sprintf("%s %+.1f %%", row.Name, row.Change*100)
+}

@@ -275,3 +275,57 @@ func TestHolm(t *testing.T) {
 		t.Errorf("in one of two groups: %v, want %v", row.AdjustedP, 2*p)
 	}
 }
+
+// Figures that are the same in all runs judge nothing: where all others have
+// too few runs, nothing was judged, and the line says how many are missing.
+func TestNothingTested(t *testing.T) {
+	figures := func(n int) []Figure {
+		rng := rand.New(rand.NewPCG(4, 4))
+		fs := []Figure{{Name: "errors_share", Better: Lower, Base: make([]float64, n), New: make([]float64, n)}}
+		for range 6 {
+			fs = append(fs, Figure{Name: "p50_ns", Better: Lower, Base: noisy(rng, n, 100, 0.01), New: noisy(rng, n, 100, 0.01)},
+				Figure{Name: "p50_ns", Group: "cores", Better: Lower, Base: noisy(rng, n, 100, 0.01), New: noisy(rng, n, 100, 0.01)})
+		}
+		return fs
+	}
+	// 2/C(2n, n) < 0.005/6 needs n = 7: 2/3432.
+	for n, want := range map[int]string{1: "6 more runs a side", 2: "5 more runs a side", 3: "4 more runs a side", 6: "1 more run a side"} {
+		r := Runs(figures(n), Config{})
+		if r.State != Unsure || !strings.HasPrefix(r.Line, "INCOMPLETE: too few runs to judge anything, "+want) {
+			t.Errorf("%d a side: %s, %q", n, r.State, r.Line)
+		}
+	}
+	r := Runs(figures(7), Config{})
+	if r.State != Holds || !r.Rows[1].Tested || r.Rows[0].Tested {
+		t.Errorf("7 a side: %s, %q", r.State, r.Line)
+	}
+	// Enough for some is enough for a judgement, and the rest is counted.
+	mixed := append(figures(7), Figure{Name: "late", Group: "late", Base: []float64{1, 2}, New: []float64{1, 3}})
+	if r := Runs(mixed, Config{}); r.State != Holds || !strings.Contains(r.Line, "too few runs to tell (") {
+		t.Errorf("mixed: %s, %q", r.State, r.Line)
+	}
+	if r := Runs([]Figure{{Name: "x", Base: []float64{1, 2}}}, Config{}); r.State != Unsure || !strings.Contains(r.Line, "1 figure: ") {
+		t.Errorf("absent on a side: %s, %q", r.State, r.Line)
+	}
+}
+
+// Without a limit what got worse passes, but not in silence; a change from
+// nothing is no percentage.
+func TestWorseIsSaid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	var fs []Figure
+	for i := range 10 {
+		fs = append(fs, Figure{Name: "x" + string(rune('0'+i)), Better: Lower, Base: noisy(rng, 10, 100, 1e-5), New: noisy(rng, 10, 110, 1e-5)})
+	}
+	r := Runs(fs, Config{})
+	if r.State != Holds || strings.HasPrefix(r.Line, "OK:") || !strings.Contains(r.Line, "x7 +10.0 % and 2 more; 10 figures: 10 worse") {
+		t.Errorf("%s, %q", r.State, r.Line)
+	}
+	if r := Runs(fs, Config{MaxRegress: 1.5}); r.State != Holds || !strings.HasPrefix(r.Line, "OK: worse by no more than 150 % is x0 +10.0 %, ") {
+		t.Errorf("%s, %q", r.State, r.Line)
+	}
+	fs = []Figure{{Name: "errors", Better: Lower, Base: make([]float64, 10), New: noisy(rng, 10, 5, 1e-5)}}
+	if r := Runs(fs, Config{MaxRegress: 0.1}); r.State != Regressed || !strings.HasPrefix(r.Line, "REGRESSION: errors +5 (") {
+		t.Errorf("%s, %q", r.State, r.Line)
+	}
+}

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -112,7 +111,6 @@ func single(row *Row, f Figure, cfg Config, rng *rand.Rand) {
 	} else {
 		row.Change = n/b - 1
 	}
-	row.Note = fmt.Sprintf("how much runs differ by themselves is not known from one: %d more a side are needed", row.MoreRuns)
 	if f.BaseDist == nil || f.NewDist == nil || f.BaseDist.N() == 0 || f.NewDist.N() == 0 || row.Absolute || f.Quantile <= 0 {
 		return
 	}
@@ -125,7 +123,7 @@ func single(row *Row, f Figure, cfg Config, rng *rand.Rand) {
 	tail := (1 - cfg.Confidence) / 2
 	cut := int(tail * bootstrapDraws)
 	row.ChangeLow, row.ChangeHigh, row.ChangeKnown = ratios[cut], ratios[bootstrapDraws-1-cut], true
-	row.Note = "the interval covers what varies within these two runs; " + row.Note
+	row.Note = "the interval covers what varies within these two runs; "
 }
 
 // quantile draws the quantile of bootstrap samples of a distribution. The k-th

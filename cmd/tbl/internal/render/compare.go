@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +19,10 @@ type Setting struct {
 }
 
 // Compare is the document of a comparison: first what else differs, then the
-// figures; those that don't differ, and those of single cores, only with all.
+// figures. Those of single cores that don't differ, or that a side lacks, are
+// shown only with all, or where there would be none else.
 func Compare(command string, settings []Setting, r compare.Report, all bool) *Document {
-	d := &Document{Command: "compare", Data: struct {
+	d := &Document{Command: "compare", VerdictFirst: true, Data: struct {
 		Compared string    `json:"compared"`
 		Settings []Setting `json:"settings_that_differ"`
 		compare.Report
@@ -28,51 +30,109 @@ func Compare(command string, settings []Setting, r compare.Report, all bool) *Do
 	for _, s := range settings {
 		d.Linef("settings differ: %s: %q against %q", s.Name, s.Base, s.New)
 	}
-	t := d.Append("figures", "figure", "base", "new", "change", fmt.Sprintf("%g%%_interval", 100*r.Confidence), "p", "runs", "outcome")
-	hidden := 0
-	for _, x := range r.Rows {
-		quiet := x.Outcome == compare.NoDifference || x.Outcome == compare.Absent || x.Group != "" && x.Outcome != compare.Worse && x.Outcome != compare.Better
-		if quiet && !all && x.Group != "" {
-			hidden++
-			continue
-		}
-		change, interval, p := "-", "-", "-"
-		if x.Absolute {
-			change = fmt.Sprintf("%+.4g", x.Change)
-		} else if !math.IsNaN(x.Change) {
-			change = fmt.Sprintf("%+.2f%%", 100*x.Change)
-		}
-		if x.ChangeKnown {
-			interval = fmt.Sprintf("%+.2f%% … %+.2f%%", 100*x.ChangeLow, 100*x.ChangeHigh)
-			if x.Absolute {
-				interval = fmt.Sprintf("%+.4g … %+.4g", x.ChangeLow, x.ChangeHigh)
+	hides := func(x compare.Row) bool {
+		return !all && x.Group != "" && (x.Outcome == compare.NoDifference || x.Outcome == compare.Absent)
+	}
+	shown := slices.DeleteFunc(slices.Clone(r.Rows), hides)
+	if len(shown) == 0 {
+		shown = r.Rows
+	}
+	t := d.Append("figures", "figure", "better", "base", "new", "change", fmt.Sprintf("%g%%_interval", 100*r.Confidence), "p", "effect", "runs", "outcome")
+	t.Left = true
+	pairs := false
+	for _, x := range shown {
+		comparedRow(t, x)
+		pairs = pairs || x.Base.Runs > 1 && x.New.Runs > 1
+	}
+	if pairs {
+		d.Linef("change: the middle one of the changes from every base run to every new run (Hodges–Lehmann), which need not be that from median to median, not even in its sign; p: corrected for the number of figures (Holm); effect: from -1, every new run is lower than every base run, to +1, every one is higher (Cliff's delta)")
+	}
+	if hidden := len(r.Rows) - len(shown); hidden > 0 {
+		absent := 0
+		for _, x := range r.Rows {
+			if hides(x) && x.Outcome == compare.Absent {
+				absent++
 			}
 		}
-		if x.P < 1 {
-			p = fmt.Sprintf("%.2g", x.AdjustedP)
+		var parts []string
+		if n := hidden - absent; n > 0 {
+			parts = append(parts, figureCount(n)+" of single cores without a difference")
 		}
-		outcome := string(x.Outcome)
-		if x.Regressed {
-			outcome += ", over the limit"
+		if absent > 0 {
+			parts = append(parts, figureCount(absent)+" of single cores that a side lacks")
 		}
-		if x.MoreRuns > 0 {
-			outcome += fmt.Sprintf(" (%d more a side)", x.MoreRuns)
+		verb := "are"
+		if hidden == 1 {
+			verb = "is"
 		}
-		t.Row(x.Name, side(x.Name, x.Base), side(x.Name, x.New), change, interval, p, fmt.Sprintf("%d+%d", x.Base.Runs, x.New.Runs), outcome)
+		d.Linef("%s %s left out: --all shows them", strings.Join(parts, " and "), verb)
 	}
-	t.Left = true
-	if hidden > 0 {
-		d.Linef("%d figures of single cores without a difference are left out: --all shows them", hidden)
-	}
-	for _, x := range r.Rows {
-		if x.Note != "" && (all || x.Group == "") {
-			d.Linef("%s: %s", x.Name, x.Note)
-		}
-	}
+	notes(d, shown)
 	warnings(d, r.Warnings)
 	state := map[compare.State]verdict.State{compare.Holds: verdict.Pass, compare.Regressed: verdict.Fail, compare.Unsure: verdict.Incomplete}[r.State]
 	d.Verdicts = []verdict.Verdict{{Name: "COMPARE", State: state, Line: r.Line}}
 	return d
+}
+
+func figureCount(n int) string {
+	if n == 1 {
+		return "1 figure"
+	}
+	return Int(int64(n)) + " figures"
+}
+
+// comparedRow adds a figure to the table.
+func comparedRow(t *Table, x compare.Row) {
+	change, interval, p, effect := "-", "-", "-", "-"
+	if x.Outcome != compare.Absent && !math.IsNaN(x.Change) {
+		change = fmt.Sprintf("%+.2f%%", 100*x.Change)
+		if x.Absolute {
+			change = fmt.Sprintf("%+.4g", x.Change)
+		}
+	}
+	if x.ChangeKnown {
+		interval = fmt.Sprintf("%+.2f%% … %+.2f%%", 100*x.ChangeLow, 100*x.ChangeHigh)
+		if x.Absolute {
+			interval = fmt.Sprintf("%+.4g … %+.4g", x.ChangeLow, x.ChangeHigh)
+		}
+	}
+	if x.Tested {
+		p = fmt.Sprintf("%.2g", x.AdjustedP)
+	}
+	if x.Base.Runs > 1 && x.New.Runs > 1 {
+		effect = fmt.Sprintf("%+.2f", x.Effect)
+	}
+	outcome := string(x.Outcome)
+	if x.Regressed {
+		outcome += ", over the limit"
+	}
+	if x.MoreRuns > 0 {
+		outcome += fmt.Sprintf(" (%d more a side)", x.MoreRuns)
+	}
+	better := map[compare.Direction]string{compare.Neutral: "-", compare.Higher: "higher", compare.Lower: "lower"}[x.Better]
+	t.Row(x.Name, better, side(x.Name, x.Base), side(x.Name, x.New), change, interval, p, effect, fmt.Sprintf("%d+%d", x.Base.Runs, x.New.Runs), outcome)
+}
+
+// notes are what the figures can't say, each once.
+func notes(d *Document, rows []compare.Row) {
+	var texts []string
+	of := map[string][]string{}
+	for _, x := range rows {
+		if x.Note == "" {
+			continue
+		}
+		if of[x.Note] == nil {
+			texts = append(texts, x.Note)
+		}
+		of[x.Note] = append(of[x.Note], x.Name)
+	}
+	for _, text := range texts {
+		if names := of[text]; len(names) > 1 {
+			d.Linef("%s: %s", figureCount(len(names)), text)
+		} else {
+			d.Linef("%s: %s", names[0], text)
+		}
+	}
 }
 
 // side is a median with its half width.

@@ -27,6 +27,9 @@ type Document struct {
 	// line to grep. Nil: it follows from the verdicts, see Conclude.
 	Verdicts []verdict.Verdict
 	Overall  *verdict.Verdict
+	// VerdictFirst puts them before the blocks in the Markdown form, whose
+	// readers see its first lines only.
+	VerdictFirst bool
 	// Cases are judgements of single cores; only JUnit lists them, before the
 	// verdicts that they are part of.
 	Cases []verdict.Verdict

@@ -205,6 +205,13 @@ func writeMarkdown(w io.Writer, d *Document) error {
 	b := bufio.NewWriter(w)
 	// The pipe is escaped by us: it would end the cell.
 	esc := strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
+	if d.VerdictFirst && d.Overall != nil {
+		fmt.Fprintf(b, "**%s**\n\n", esc.Replace(d.Overall.Line))
+		if len(d.Verdicts) > 1 {
+			markdownVerdicts(b, d, esc)
+			fmt.Fprintln(b)
+		}
+	}
 	for _, bl := range d.Blocks {
 		if bl.Table == nil {
 			fmt.Fprintf(b, "%s\n\n", bl.Line)
@@ -228,19 +235,25 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		}
 		fmt.Fprintln(b)
 	}
-	for _, v := range d.Verdicts {
-		fmt.Fprintf(b, "- **%s** (%s): %s\n", v.Name, v.State, esc.Replace(v.Line))
-		for _, c := range v.Causes {
-			fmt.Fprintf(b, "  - %s\n", esc.Replace(c))
+	if !d.VerdictFirst {
+		markdownVerdicts(b, d, esc)
+		if d.Overall != nil {
+			fmt.Fprintf(b, "\n**%s**\n", esc.Replace(d.Overall.Line))
 		}
-	}
-	if d.Overall != nil {
-		fmt.Fprintf(b, "\n**%s**\n", esc.Replace(d.Overall.Line))
 	}
 	for _, l := range d.Closing {
 		fmt.Fprintf(b, "\n%s\n", l)
 	}
 	return b.Flush()
+}
+
+func markdownVerdicts(w io.Writer, d *Document, esc *strings.Replacer) {
+	for _, v := range d.Verdicts {
+		fmt.Fprintf(w, "- **%s** (%s): %s\n", v.Name, v.State, esc.Replace(v.Line))
+		for _, c := range v.Causes {
+			fmt.Fprintf(w, "  - %s\n", esc.Replace(c))
+		}
+	}
 }
 
 // writeHistogramLog writes one interval per distribution, the whole run long.

@@ -51,12 +51,7 @@ func benchmarks(command string, fields map[string]any) []render.Benchmark {
 				}
 			}
 			for _, cf := range figures {
-				v, ok := values[cf.name]
-				of, _, _ := strings.Cut(cf.name, ".")
-				if n, counted := values[of+".n"]; counted && n == 0 {
-					continue // a percentile of nothing
-				}
-				if ok {
+				if v, ok := cf.in(values); ok && (!cf.open || set.All["open_loop"] == 1) {
 					b.Figures = append(b.Figures, render.BenchFigure{Name: cf.name, Value: v, Better: cf.better})
 				}
 			}

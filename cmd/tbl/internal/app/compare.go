@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -26,10 +27,10 @@ func (a *app) compareCommand() *cli.Command {
 		Description: "Each side is a run file (--export FILE.json), a directory of them, or a quoted glob.\n" +
 			"Repeated runs are compared by Mann–Whitney's test; of single runs only the spread within is known.",
 		Flags: flags([]cli.Flag{
-			stringFlag("", "max-regress", "0%", "fail when a figure got worse by more than that, and it is real; 0%: never"),
+			stringFlag("", "max-regress", "0%", "`PERCENT` by which a figure may get worse: more, and real, fails; 0: nothing does"),
 			stringFlag("", "alpha", "1%", "probability that any figure of runs that don't differ is called different"),
 			uint64Flag("", "seed", "seed of the bootstrap for single runs"),
-			boolFlag("", "all", "show the figures that don't differ too, and those of each core"),
+			boolFlag("", "all", "show the figures of single cores that don't differ too"),
 		}, outputFlags(), gateFlags()),
 		Action: a.compare,
 	}
@@ -41,7 +42,7 @@ func (a *app) compare(c *cli.Context) error {
 	}
 	var cfg compare.Config
 	var err error
-	if cfg.MaxRegress, err = parseShare(c.String("max-regress")); err != nil {
+	if cfg.MaxRegress, err = parsePercent(c.String("max-regress")); err != nil {
 		return usagef("--max-regress: %w", err)
 	}
 	if cfg.Alpha, err = parseShare(c.String("alpha")); err != nil || cfg.Alpha <= 0 || cfg.Alpha >= 0.5 {
@@ -78,6 +79,15 @@ func (a *app) compare(c *cli.Context) error {
 	return out.finish(c.Context, render.Compare(command, settings(base, now), r, c.Bool("all")))
 }
 
+// parsePercent reads a percentage, 10% or 10, as a share.
+func parsePercent(s string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q: want a percentage such as 10%%, 0%% or more", s)
+	}
+	return v / 100, nil
+}
+
 // readRuns reads one side: a file, a directory of .json files, or a glob.
 func readRuns(arg string) ([]*runfile.File, error) {
 	paths := []string{arg}
@@ -107,6 +117,18 @@ type comparedFigure struct {
 	better   compare.Direction
 	hist     string // the field that holds its distribution, if any
 	quantile float64
+	open     bool // of open loops only: in closed ones it is another figure's copy
+}
+
+// in says that a result with these values has the figure: a percentile of
+// nothing is none.
+func (cf comparedFigure) in(values map[string]float64) (float64, bool) {
+	of, _, _ := strings.Cut(cf.name, ".")
+	if n, counted := values[of+".n"]; counted && n == 0 {
+		return 0, false
+	}
+	v, ok := values[cf.name]
+	return v, ok
 }
 
 // comparedFigures says, for each command, which figures of the whole and of
@@ -126,8 +148,11 @@ func comparedFigures(command string) (whole, core []comparedFigure) {
 	errs := comparedFigure{name: "errors_share", better: compare.Lower}
 	switch command {
 	case "load":
-		whole = append(latency("response"), latency("service")...)
-		whole = append(append([]comparedFigure{rate, errs}, whole...), comparedFigure{name: "connect.p99_ns", better: compare.Lower})
+		service := latency("service")
+		for i := range service {
+			service[i].open = true
+		}
+		whole = slices.Concat([]comparedFigure{rate, errs}, latency("response"), service, []comparedFigure{{name: "connect.p99_ns", better: compare.Lower}})
 		core = latency("response")
 	case "bulk-post":
 		whole = append([]comparedFigure{rate, {name: "bytes_per_s", better: compare.Higher}, errs}, latency("response")...)
@@ -156,6 +181,7 @@ func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure,
 	}
 	sides := [2]side{{files: base}, {files: now}}
 	cores := map[timingstats.CoreID]bool{}
+	open := false
 	for i := range sides {
 		for _, f := range sides[i].files {
 			fields := map[string]any{}
@@ -167,15 +193,19 @@ func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure,
 			for id := range set.Cores {
 				cores[id] = true
 			}
+			open = open || set.All["open_loop"] == 1
 		}
 	}
 	var out []compare.Figure
 	add := func(name, group string, cf comparedFigure, get func(figureSet) map[string]float64, dist func(*runfile.File) *timingstats.Recorder) {
+		if cf.open && !open {
+			return
+		}
 		f := compare.Figure{Name: name, Better: cf.better, Group: group, Quantile: cf.quantile}
 		any := false
 		for i, values := range []*[]float64{&f.Base, &f.New} {
 			for _, s := range sides[i].figures {
-				v, ok := get(s)[cf.name]
+				v, ok := cf.in(get(s))
 				if !ok {
 					v = math.NaN()
 				}
@@ -284,7 +314,8 @@ func settings(base, now []*runfile.File) []render.Setting {
 			out = append(out, render.Setting{Name: name, Base: b, New: n})
 		}
 	}
-	for _, name := range []string{"target", "mode", "known_cores", "requested", "workers", "seed", "open_loop", "offered_per_s", "virtual_clock", "threshold_clicks"} {
+	add("seed", seedSet)
+	for _, name := range []string{"target", "mode", "known_cores", "requested", "workers", "open_loop", "offered_per_s", "virtual_clock", "threshold_clicks"} {
 		add(name, func(f *runfile.File) string { return strings.Trim(string(f.Fields[name]), `"`) })
 	}
 	add("command line", func(f *runfile.File) string { return strings.Join(withoutOutput(f.Header.Args), " ") })
@@ -305,6 +336,23 @@ func settings(base, now []*runfile.File) []render.Setting {
 		return f.Header.Environment.Version + " " + f.Header.Environment.Go
 	})
 	return out
+}
+
+// seedSet is the seed that a run was told; one that was drawn says nothing, as
+// each run has another.
+func seedSet(f *runfile.File) string {
+	set := f.Header.Settings["seed"]
+	for i, a := range f.Header.Args { // version 1 has no settings
+		if name, value, inline := strings.Cut(a, "="); set == "" && strings.TrimLeft(name, "-") == "seed" && name != "seed" {
+			if set = value; !inline && i+1 < len(f.Header.Args) {
+				set = f.Header.Args[i+1]
+			}
+		}
+	}
+	if set == "" || set == "0" {
+		return "drawn"
+	}
+	return set
 }
 
 // withoutOutput is a command line less what only says where the result goes,

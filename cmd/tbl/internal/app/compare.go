@@ -68,7 +68,7 @@ func (a *app) compare(c *cli.Context) error {
 		return err
 	}
 	defer out.Close()
-	figures, err := figuresOfRuns(command, base, now)
+	figures, partly, err := figuresOfRuns(command, base, now)
 	if err != nil {
 		return err
 	}
@@ -76,6 +76,7 @@ func (a *app) compare(c *cli.Context) error {
 		return usagef("runs of %s have no figures to compare", command)
 	}
 	r := compare.Runs(figures, cfg)
+	r.Warnings = append(r.Warnings, partly...)
 	return out.finish(c.Context, render.Compare(command, settings(base, now), r, c.Bool("all")))
 }
 
@@ -173,8 +174,9 @@ func comparedFigures(command string) (whole, core []comparedFigure) {
 	return whole, core
 }
 
-// figuresOfRuns gathers the figures of both sides.
-func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure, error) {
+// figuresOfRuns gathers the figures of both sides, and says which files hold
+// more than is looked at.
+func figuresOfRuns(command string, base, now []*runfile.File) (figures []compare.Figure, partly []string, err error) {
 	type side struct {
 		figures []figureSet
 		files   []*runfile.File
@@ -186,9 +188,13 @@ func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure,
 		for _, f := range sides[i].files {
 			fields := map[string]any{}
 			if err := f.Decode(&fields); err != nil {
-				return nil, usagef("%w", err)
+				return nil, nil, usagef("%w", err)
 			}
-			set := figureSets(fields)[0]
+			sets := figureSets(fields)
+			set := sets[0]
+			if len(sets) > 1 {
+				partly = append(partly, fmt.Sprintf("%s is a run over several: only %s, the first of %d, is looked at", f.Path, set.of, len(sets)))
+			}
 			sides[i].figures = append(sides[i].figures, set)
 			for id := range set.Cores {
 				cores[id] = true
@@ -257,7 +263,7 @@ func figuresOfRuns(command string, base, now []*runfile.File) ([]compare.Figure,
 			})
 		}
 	}
-	return out, nil
+	return out, partly, nil
 }
 
 // coreFields are the elements of the file's list of cores, by core.

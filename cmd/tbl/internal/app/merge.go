@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tbl/cmd/tbl/internal/render"
+	"tbl/cmd/tbl/internal/report"
 	"tbl/cmd/tbl/internal/runfile"
 	"tbl/loader"
 	"tbl/loader/fleet"
@@ -97,6 +98,7 @@ func mergeLoads(files []*runfile.File, cfg fleet.Config, out *output) (*render.D
 	}
 	r.Warnings = append(r.Warnings, mergeDoubts(files)...)
 	out.merged = mergedHeader(files, r.Runs[0], r.Seed)
+	nameCommands(sum, files)
 	return render.MergedLoad(r, sum), nil
 }
 
@@ -111,7 +113,16 @@ func mergeBulks(files []*runfile.File, cfg fleet.Config, out *output) (*render.D
 	}
 	r.Warnings = append(r.Warnings, mergeDoubts(files)...)
 	out.merged = mergedHeader(files, r.Runs[0], r.Seed)
+	nameCommands(sum, files)
 	return render.MergedBulk(r, sum), nil
+}
+
+// nameCommands keeps with each client the command that makes its run again: the
+// merge's own names files, which may be gone.
+func nameCommands(sum *fleet.Summary, files []*runfile.File) {
+	for i, f := range files {
+		sum.Clients[i].CommandLine = report.Repeat(f)
+	}
 }
 
 // mergeParts reads the results, each by its file's name, or its whole path
@@ -218,7 +229,7 @@ func mergeDoubts(files []*runfile.File) []string {
 // settings that all had, and the environment where the machines are alike.
 func mergedHeader(files []*runfile.File, run loader.RunSummary, seed uint64) *runfile.Header {
 	h := files[0].Header
-	h.Settings = map[string]string{}
+	h.Settings, h.Variables = map[string]string{}, nil
 	for name := range files[0].Header.Settings {
 		if v, same := commonSetting(files, name); same {
 			h.Settings[name] = v

@@ -55,6 +55,7 @@ type output struct {
 	asserts []verdict.Assertion
 	args    []string
 	flags   map[string]string // the settings, see runfile.Header
+	vars    map[string]string // the variables that gave some of them, likewise
 	seed    uint64            // of the embedded dataplane, 0: there is none
 	merged  *runfile.Header   // of a run made of others; nil: this one ran itself
 	clock   target.Clock      // the measured target's
@@ -69,7 +70,7 @@ type export struct {
 
 // output checks the output flags. Close it in any case.
 func (a *app) output(c *cli.Context) (*output, error) {
-	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict"), args: a.args, flags: savedSettings(c)}
+	o := &output{a: a, stdout: a.stdout, quiet: c.Bool("quiet"), strict: c.Bool("strict"), args: a.args, flags: savedSettings(c), vars: savedVariables(c)}
 	o.start(target.Wall{})
 	if err := oneOf("format", c.String("format"), stdoutFormats()...); err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (o *output) start(clock target.Clock) {
 // header says what ran. fields are the result's own.
 func (o *output) header(command string, fields map[string]any) runfile.Header {
 	h := runfile.Header{
-		Command: command, Settings: o.flags, Target: targetOf(fields), Seed: cmp.Or(seedOf(fields, o.flags), o.seed),
+		Command: command, Settings: o.flags, Variables: o.vars, Target: targetOf(fields), Seed: cmp.Or(seedIn(o.flags["seed"]), o.seed, seedOf(fields)),
 		Started: o.started.UTC(), DurationNS: o.clock.Now().Sub(o.started).Nanoseconds(),
 		VirtualClock: o.clock.Virtual(),
 	}
@@ -206,6 +207,31 @@ func savedSettings(c *cli.Context) map[string]string {
 	return out
 }
 
+// savedVariables are the environment variables that the command's settings come
+// from, where the command line doesn't say otherwise. The library reads them
+// from the process's own environment, and so must this.
+func savedVariables(c *cli.Context) map[string]string {
+	out := map[string]string{}
+	for _, f := range c.Command.Flags {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if !ok || slices.Contains(unsaved[:], f.Names()[0]) || len(given(c, f.Names()...)) > 0 {
+			continue
+		}
+		for _, name := range doc.GetEnvVars() {
+			value := os.Getenv(name)
+			if value == "" {
+				continue
+			}
+			if runfile.Secret(f.Names()[0]) {
+				value = "***"
+			}
+			out[name] = value
+			break
+		}
+	}
+	return out
+}
+
 // targetOf is what a result says that it measured.
 func targetOf(fields map[string]any) string {
 	name, _ := fields["target"].(string)
@@ -220,13 +246,19 @@ func targetOf(fields map[string]any) string {
 	return name
 }
 
-// seedOf is the seed that a result says it used, or that was asked for.
-func seedOf(fields map[string]any, flags map[string]string) uint64 {
-	text := flags["seed"]
-	if n, ok := fields["seed"].(json.Number); ok {
-		text = n.String()
+// seedOf is the seed that a result says it used. Where both are drawn, that of
+// the embedded dataplane goes before it: it says which core owns what.
+func seedOf(fields map[string]any) uint64 {
+	n, _ := fields["seed"].(json.Number)
+	return seedIn(n.String())
+}
+
+// seedIn reads a seed, 0 where there is none.
+func seedIn(text string) uint64 {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
 	}
-	seed, _ := strconv.ParseUint(text, 10, 64) // 0 where there is none
 	return seed
 }
 

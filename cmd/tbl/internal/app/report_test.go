@@ -6,6 +6,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"tbl/cmd/tbl/internal/browsertest"
 	"tbl/cmd/tbl/internal/report"
+	"tbl/cmd/tbl/internal/runfile"
 )
 
 // savedRuns makes one run of each command that has charts, all simulated, and
@@ -224,4 +226,57 @@ func chartTable() string {
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", k.Name, k.Shows, strings.Join(k.Commands, "`, `"))
 	}
 	return b.String()
+}
+
+// TestRepeat runs what a report says makes a run again: with the variables and
+// the seed of the first one, and without its files.
+func TestRepeat(t *testing.T) {
+	dir := t.TempDir()
+	save := func(name string, args ...string) *runfile.File {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if code, _, stderr := run(t, "", append(args, "--quiet", "--export", path)...); code != exitOK {
+			t.Fatalf("%s: %s", args, stderr)
+		}
+		f, err := runfile.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, name := range []string{"TBL_CLICK", "TBL_HANDOFF_DELAY"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("TBL_WORKERS", "3")
+	t.Setenv("TBL_KEY_PREFIX", "not this")
+	t.Setenv("TBL_TOKEN", "hush")
+	for _, clock := range []string{"wall", "model"} {
+		f := save(clock+".json", "load", "--count", "400", "--key-prefix", "a b", "--clock="+clock)
+		seed := strconv.FormatUint(f.Header.Seed, 10)
+		want := "TBL_TOKEN='***' TBL_WORKERS=3 tbl load --count 400 --key-prefix 'a b' --clock=" + clock + " --seed " + seed
+		if got := report.Repeat(f); got != want || seed == "0" {
+			t.Fatalf("repeat with\n%s, want\n%s", got, want)
+		}
+		again := save("again-"+clock+".json", "load", "--count", "400", "--key-prefix", "a b", "--clock="+clock, "--seed", seed)
+		if again.Header.Seed != f.Header.Seed {
+			t.Errorf("%s: the seed is %d, then %d", clock, f.Header.Seed, again.Header.Seed)
+		}
+		if clock == "model" && !bytes.Equal(again.Fields["cores"], f.Fields["cores"]) {
+			t.Errorf("with seed %s the figures are others", seed)
+		}
+	}
+	t.Setenv("TBL_TOKEN", "")
+	for seed, c := range map[string]string{"7": "c1", "8": "c2"} {
+		save(c+".json", "load", "--count", "400", "--key-prefix", c, "--clock", "model", "--seed", seed)
+	}
+	merged := filepath.Join(dir, "merged.json")
+	if code, _, stderr := run(t, "", "merge", filepath.Join(dir, "c1.json"), filepath.Join(dir, "c2.json"), "--export", merged); code == exitUsage {
+		t.Fatal(stderr)
+	}
+	_, out, _ := run(t, "", "report", merged)
+	for seed, c := range map[string]string{"7": "c1", "8": "c2"} {
+		if want := "\nTBL_WORKERS=3 tbl load --count 400 --key-prefix " + c + " --clock model --seed " + seed + "\n"; !strings.Contains(out, want) {
+			t.Errorf("the report of a merge lacks %q:\n%s", want, out)
+		}
+	}
 }

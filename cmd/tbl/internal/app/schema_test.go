@@ -203,7 +203,7 @@ func (m *mutator) refused(path, what string) {
 
 // free are objects whose names are data.
 func free(path string) bool {
-	for _, end := range []string{".settings", ".figures", ".series.cores", ".cores"} {
+	for _, end := range []string{".settings", ".variables", ".figures", ".series.cores", ".cores"} {
 		if strings.HasSuffix(path, end) {
 			return true
 		}

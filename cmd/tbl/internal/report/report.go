@@ -6,6 +6,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,7 +37,8 @@ type Run struct {
 	// Doc holds the run's own tables and lines; its Verdicts and Overall are
 	// those that were saved.
 	Doc *render.Document
-	// Repeat is the command line that makes the run again.
+	// Repeat is the command line that makes the run again, of a merged run those
+	// of its clients, one below the other.
 	Repeat string
 	// Target and Seed are empty where the run has none.
 	Target, Seed string
@@ -119,7 +121,7 @@ func runNames(sources []Source) []string {
 
 func buildRun(name string, s Source) (*Run, []line) {
 	f := s.File
-	run := &Run{Name: name, Path: f.Path, Header: f.Header, Repeat: repeat(f)}
+	run := &Run{Name: name, Path: f.Path, Header: f.Header, Repeat: Repeat(f)}
 	doc, lines, err := read(f)
 	if err != nil {
 		// The header and the verdicts are there all the same.
@@ -167,18 +169,53 @@ func (r *Run) Line() string {
 // Length is how long the run took.
 func (r *Run) Length() time.Duration { return time.Duration(r.Header.DurationNS) }
 
-// repeat is the command line that makes a run again, for a shell. A seed that
-// was drawn is added where the run was simulated: with it the figures are the
-// same.
-func repeat(f *runfile.File) string {
-	words := []string{"tbl"}
-	seeded := false
-	for _, a := range f.Header.Args {
-		words = append(words, quote(a))
-		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		seeded = seeded || strings.HasPrefix(a, "-") && name == "seed"
+// Repeat is the command line that makes a run again, for a shell, with the
+// variables that it took settings from before it. A seed that was drawn is
+// added: it decides which core owns what, and simulated figures are the same
+// with it. Left out is what only says where the result goes, and a start that is
+// past. A merged run is made by its clients' commands.
+func Repeat(f *runfile.File) string {
+	var clients []struct {
+		CommandLine string `json:"command_line"`
 	}
-	if seed := ownSeed(f); !seeded && seed != "" && simulated(f.Header) {
+	if raw, ok := f.Fields["clients"]; ok && json.Unmarshal(raw, &clients) == nil {
+		lines := []string{"# on each client one of these, with one --start-at for all; then tbl merge of what they save"}
+		for _, c := range clients {
+			if c.CommandLine != "" {
+				lines = append(lines, c.CommandLine)
+			}
+		}
+		if len(lines) > 1 {
+			return strings.Join(lines, "\n")
+		}
+	}
+	var words []string
+	seeded := false
+	for _, name := range slices.Sorted(maps.Keys(f.Header.Variables)) {
+		seeded = seeded || strings.HasSuffix(name, "_SEED")
+		if name != "TBL_START_AT" {
+			words = append(words, name+"="+quote(f.Header.Variables[name]))
+		}
+	}
+	words = append(words, "tbl")
+	args := f.Header.Args
+	for i := 0; i < len(args); i++ {
+		name, _, inline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if !strings.HasPrefix(args[i], "-") {
+			name = ""
+		}
+		switch name {
+		case "quiet":
+		case "export", "start-at":
+			if !inline {
+				i++ // its value
+			}
+		default:
+			words = append(words, quote(args[i]))
+			seeded = seeded || name == "seed"
+		}
+	}
+	if seed := ownSeed(f); !seeded && seed != "" {
 		words = append(words, "--seed", seed)
 	}
 	return strings.Join(words, " ")

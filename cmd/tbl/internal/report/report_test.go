@@ -412,6 +412,21 @@ func TestProbedInLog(t *testing.T) {
 	}
 }
 
+// TestRepeatLeavesOut drops what only says where a result goes, and a start that
+// is past; a seed that was given is not given twice.
+func TestRepeatLeavesOut(t *testing.T) {
+	for want, h := range map[string]runfile.Header{
+		"tbl load --count 5 --seed 9": {Seed: 9, Args: strings.Fields("load --export a.json --count 5 --quiet --start-at 99 --export=b.html")},
+		"tbl load --seed=3":           {Seed: 3, Args: strings.Fields("load --start-at=99 --seed=3"), Variables: map[string]string{"TBL_START_AT": "99"}},
+		"TBL_SEED=4 tbl load":         {Seed: 4, Args: []string{"load"}, Variables: map[string]string{"TBL_SEED": "4"}},
+		"tbl stats log":               {Args: []string{"stats", "log"}},
+	} {
+		if got := Repeat(&runfile.File{Header: h}); got != want {
+			t.Errorf("%q: %q, want %q", h.Args, got, want)
+		}
+	}
+}
+
 func TestRunNames(t *testing.T) {
 	var s []Source
 	for _, p := range []string{"a/run.json", "b/run.json.gz", "c/other.json", "", "x/a/twin.json", "y/a/twin.json"} {

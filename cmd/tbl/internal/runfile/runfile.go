@@ -45,6 +45,10 @@ type Header struct {
 	// and those from the environment included; without secrets and without
 	// what only says where the result goes. Nil in files of version 1.
 	Settings map[string]string `json:"settings"`
+	// Variables are the environment variables that settings were taken from, by
+	// their names; those of secrets are blotted out. Nil: none, or not known, or
+	// the run is merged.
+	Variables map[string]string `json:"variables,omitempty"`
 	// Target is what was measured, as the result names it; several are joined
 	// by commas. Empty: nothing was (logs were read, or other runs).
 	Target string `json:"target"`

@@ -30,7 +30,11 @@ func TestDocuments(t *testing.T) {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	// A machine that examples reach by ssh: it has a log, and runs a load.
-	for name, body := range map[string]string{"ssh": "case \"$*\" in *'tbl load'*) shift; exec sh -c \"$*\" ;; *cat*|*tail*) cat healthy.log ;; esac", "scp": ":"} {
+	logs, err := filepath.Abs(filepath.Join(root, "testdata/logs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"ssh": "case \"$*\" in *'tbl load'*) shift; exec sh -c \"$*\" ;; *cat*|*tail*) cat '" + logs + "/healthy.log' ;; esac", "scp": ":"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +52,11 @@ func TestDocuments(t *testing.T) {
 			defer d.stop()
 			out := d.run(string(raw))
 			d.scripts(string(raw))
+			for _, m := range metricsAt.FindAllStringSubmatch(string(raw), -1) {
+				if m[1] != "127.0.0.1:9400" {
+					t.Errorf("%s: servers have 8080, the metrics of a run 127.0.0.1:9400", m[0])
+				}
+			}
 			if d.commands == 0 {
 				t.Error("no example found")
 			}
@@ -63,48 +72,55 @@ func TestDocuments(t *testing.T) {
 type document struct {
 	t        *testing.T
 	bin, dir string
-	port     string
-	servers  []*exec.Cmd
-	commands int
+	port     string // in place of 8080, where the documents serve
+	// in place of 9400, where they offer the metrics of a run
+	metricsPort string
+	servers     []*exec.Cmd
+	commands    int
 }
 
 var (
 	block   = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 	exitTag = regexp.MustCompile(`\s+# exit (\d+)$`)
 	digits  = regexp.MustCompile(`[0-9][0-9.,]*`)
+	// Where a run offers its metrics.
+	metricsAt = regexp.MustCompile(`--metrics ([0-9.]+:[0-9]+)`)
 	// Words that hang on figures: units, marks, blanks.
 	units  = regexp.MustCompile(`N (ns|µs|ms|s)\b`)
 	blanks = regexp.MustCompile(`[ *]+`)
 )
 
-// prepare puts the files that examples read into their directory.
+// prepare makes the examples' directory look like a checkout, as far as they
+// read from one: what else they need they make themselves.
 func (d *document) prepare() {
 	logs, err := filepath.Glob(filepath.Join(root, "testdata/logs/*.log"))
 	if err != nil || len(logs) == 0 {
 		d.t.Fatalf("no logs: %v", err)
+	}
+	into := filepath.Join(d.dir, "testdata/logs")
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		d.t.Fatal(err)
 	}
 	for _, l := range logs {
 		raw, err := os.ReadFile(l)
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(d.dir, filepath.Base(l)), raw, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(into, filepath.Base(l)), raw, 0o644); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	healthy, err := os.ReadFile(filepath.Join(d.dir, "healthy.log"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.dir, "ltm.log"), healthy, 0o644); err != nil {
-		d.t.Fatal(err)
-	}
+	d.port, d.metricsPort = freePort(d.t), freePort(d.t)
+}
+
+func freePort(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	_, d.port, _ = net.SplitHostPort(ln.Addr().String())
-	ln.Close()
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	return port
 }
 
 func (d *document) stop() {
@@ -115,8 +131,8 @@ func (d *document) stop() {
 }
 
 func (d *document) command(line string) *exec.Cmd {
-	// The documents serve on 8080; here that port may be taken.
-	c := exec.Command("bash", "-c", "exec 2>&1\n"+strings.ReplaceAll(line, "8080", d.port))
+	// The documents' own ports may be taken here.
+	c := exec.Command("bash", "-c", "exec 2>&1\n"+strings.NewReplacer("8080", d.port, "9400", d.metricsPort).Replace(line))
 	c.Dir = d.dir
 	module, _ := filepath.Abs(root)
 	// The binary is an ordinary one, and what is set here is not the reader's.

@@ -76,7 +76,8 @@ func TestBulkLocality(t *testing.T) {
 		{"a tenth slow", 2000, func(n int64) bool { return n%10 == 0 }, verdict.Fail, "LOCALITY ISSUE", false},
 		{"one in fifty slow", 400, func(n int64) bool { return n%50 == 0 }, verdict.Pass, "OK", true},
 		{"too few", 8, func(int64) bool { return false }, verdict.NotJudged, "not judged", false},
-		{"too few, and one slow", 16, func(n int64) bool { return n == 0 }, verdict.Incomplete, "INCOMPLETE", false},
+		{"too few, and one slow", 16, func(n int64) bool { return n == 0 }, verdict.NotJudged, "not judged", true},
+		{"too few, and most slow", 8, func(n int64) bool { return n < 3 }, verdict.Incomplete, "INCOMPLETE", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -255,7 +255,7 @@ func (b *bulk) result() *BulkResult {
 		core := BulkCore{
 			Core: s.id, Posts: s.posts, Writes: s.writes, Share: share(s.writes, c.written),
 			MinClicks: s.minClicks, MaxClicks: s.maxClicks, Response: s.response.Latency(),
-			Batches: s.batches.Summary(s.id, r.Threshold),
+			Batches: verdict.BatchSummary(&s.batches, s.id, r.Threshold),
 		}
 		if s.writes > 0 {
 			core.AvgClicks = float64(s.clicks) / float64(s.writes)

@@ -182,7 +182,8 @@ func (f *fastPath) poll(ended chan<- struct{}) {
 			f.mu.Lock()
 			for _, e := range events[:n] {
 				s := f.slots[e.Fd]
-				if e.Events&unix.EPOLLRDHUP != 0 {
+				// A reset shows as the other side's close too, among others.
+				if e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) == unix.EPOLLRDHUP {
 					s.hup.Store(round)
 				}
 				s.kick()

@@ -42,7 +42,13 @@ type response struct {
 	body    []byte // part of buf, once step was done
 
 	in, out int // chunked: next byte to decode, end of what is decoded
+
+	interims int // interim answers (1xx) so far
 }
+
+// maxInterims is how many interim answers may come before the answer: a server
+// that sends them without end would keep the reader from looking at the time.
+const maxInterims = 64
 
 // reset prepares for the next answer and keeps the buffer.
 func (p *response) reset() {
@@ -151,6 +157,9 @@ func (p *response) parseHead() (ok bool, err error) {
 	case p.status == 101:
 		return false, errBadHead // nobody asked for it
 	case p.status < 200:
+		if p.interims++; p.interims > maxInterims {
+			return false, errBadHead
+		}
 		p.buf = append(p.buf[:0], p.buf[end:]...)
 		return len(p.buf) > 0, nil
 	case p.status == 204 || p.status == 304:

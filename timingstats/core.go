@@ -31,7 +31,11 @@ func (c CoreID) Compare(o CoreID) int {
 // MarshalText writes String's form, also as a JSON key.
 func (c CoreID) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText reads it.
+// maxID bounds the numbers of blades and cores that are believed: what lists
+// the cores that are missing lists all up to the highest.
+const maxID = 1 << 16
+
+// UnmarshalText reads it, up to 65,535.
 func (c *CoreID) UnmarshalText(b []byte) error {
 	slot, core, chassis := strings.Cut(string(b), "/")
 	if !chassis {
@@ -39,7 +43,7 @@ func (c *CoreID) UnmarshalText(b []byte) error {
 	}
 	s, err1 := strconv.Atoi(slot)
 	n, err2 := strconv.Atoi(core)
-	if err1 != nil || err2 != nil || s < 0 || n < 0 {
+	if err1 != nil || err2 != nil || s < 0 || n < 0 || s >= maxID || n >= maxID {
 		return fmt.Errorf("core %q: want N or SLOT/N", b)
 	}
 	*c = CoreID{Slot: s, Core: n}

@@ -201,7 +201,7 @@ func TestCoreIDText(t *testing.T) {
 			t.Errorf("%q: %v, %v; written %q", text, got, err, id)
 		}
 	}
-	for _, bad := range []string{"", "x", "-1", "1/", "/1", "1/2/3"} {
+	for _, bad := range []string{"", "x", "-1", "1/", "/1", "1/2/3", "65536", "65536/1", "400000000"} {
 		if new(CoreID).UnmarshalText([]byte(bad)) == nil {
 			t.Errorf("%q was read", bad)
 		}

@@ -63,7 +63,7 @@ func (r *Recorder) Record(v int64) {
 	if r.hist.bits == 0 {
 		if r.n <= ExactLimit {
 			r.sorted = false
-			if n := len(r.exact); n == cap(r.exact) && n >= 64 { // not beyond what will be kept
+			if n := len(r.exact); n == cap(r.exact) && n >= 64 { // in fewer steps than append's
 				r.exact = slices.Grow(r.exact, min(3*n, ExactLimit-n))
 			}
 			r.exact = append(r.exact, v)

@@ -24,14 +24,14 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// Getenv reads variables that are not flags: GITHUB_ACTIONS, NO_COLOR, ….
 	Getenv func(string) string
-	// Processors sets how many processors the process uses at once; nil: a
-	// run leaves that alone.
-	Processors func(n int)
+	// HalveProcessors makes the process use half as many processors at once,
+	// however often it is called; nil: a run leaves that alone.
+	HalveProcessors func()
 }
 
 // System is the process's own world.
 func System() Env {
-	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Processors: setProcessors(os.Getenv)}
+	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, HalveProcessors: halveProcessors(os.Getenv)}
 }
 
 // app is one run of the program.

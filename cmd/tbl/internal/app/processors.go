@@ -4,16 +4,18 @@ import (
 	"net"
 	"net/url"
 	"runtime"
+	"sync"
 
 	"tbl/target/remote"
 )
 
-// setProcessors sets how many processors the process uses at once, unless the
-// user has said so.
-func setProcessors(getenv func(string) string) func(int) {
-	return func(n int) {
+// halveProcessors is Env.HalveProcessors of the process: half of what the process
+// may use now, container quotas counted, unless the user has said how many.
+func halveProcessors(getenv func(string) string) func() {
+	var once sync.Once
+	return func() {
 		if getenv("GOMAXPROCS") == "" {
-			runtime.GOMAXPROCS(n)
+			once.Do(func() { runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)) })
 		}
 	}
 }
@@ -25,8 +27,8 @@ func setProcessors(getenv func(string) string) func(int) {
 // client has much to do itself: over TLS, and on the portable path.
 func (a *app) shareProcessors(cfg *remote.Config) {
 	u, err := url.Parse(cfg.URL)
-	if err == nil && a.env.Processors != nil && u.Scheme == "http" && !cfg.Portable && onThisMachine(u.Hostname()) {
-		a.env.Processors(max(1, runtime.NumCPU()/2))
+	if err == nil && a.env.HalveProcessors != nil && u.Scheme == "http" && !cfg.Portable && onThisMachine(u.Hostname()) {
+		a.env.HalveProcessors()
 	}
 }
 

@@ -253,7 +253,8 @@ func (s *slab) release(ref uint32) {
 	// From its start again: neighbours in time are neighbours in memory.
 	c.place, c.fresh, c.freed = -1, 0, 0
 	cl.idle = append(cl.idle, id)
-	for n := len(cl.idle); n > 0 && (c.class == hugeClass || n > 1+cl.total/idleShare); n-- {
+	huge := c.class == hugeClass
+	for n := len(cl.idle); n > 0 && (huge || n > 1+cl.total/idleShare); n-- {
 		gone := cl.idle[n-1]
 		cl.idle = cl.idle[:n-1]
 		cl.total--

@@ -26,6 +26,7 @@ func Bulks(parts []Part[loader.BulkResult], cfg Config) (*loader.BulkResult, *Su
 			known: r.KnownCores, workers: r.Workers, seed: r.Seed, acc: &r.Accounting, writes: r.Written, requested: r.Requested, perS: r.WritesPerS,
 			runs: r.Runs, response: r.Response, hist: r.ResponseHist, missing: r.Missing, ports: r.SourcePorts,
 			partial: r.Partial, stop: r.Stop, warnings: r.Warnings, verdicts: r.Verdicts,
+			inside: insideBulk(r),
 		}
 	}
 	w, err := join(views, cfg)
@@ -119,7 +120,7 @@ func (c *bulkCore) write(r *loader.BulkResult) (loader.BulkCore, error) {
 	if out.Writes > 0 {
 		out.AvgClicks = c.clicks / float64(out.Writes)
 	}
-	out.Response, out.Batches = c.response.Latency(), c.batches.Summary(out.Core, r.Threshold)
+	out.Response, out.Batches = c.response.Latency(), verdict.BatchSummary(&c.batches, out.Core, r.Threshold)
 	var err error
 	if out.ResponseHist, err = c.response.Histogram(); err == nil {
 		out.BatchesHist, err = c.batches.Distribution().Histogram()

@@ -7,6 +7,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,7 @@ type view struct {
 	stop       string
 	warnings   []string
 	verdicts   []verdict.Verdict
+	inside     inside
 }
 
 // run is the one run of a part that has passed check.
@@ -118,7 +120,7 @@ func check(parts []view) error {
 			return apart("%s ended before its first request", p.name)
 		case len(p.runs) > 1:
 			return apart("%s is of %d runs with a reset before each, which clears what the other clients write: want one run each", p.name, len(p.runs))
-		case p.run().Started.IsZero(), p.hist.N != p.response.N:
+		case p.run().Started.IsZero(), p.response.N > 0 && p.hist.V2 == "":
 			return apart("%s was saved by an older version, without the start mark and the distributions that merging needs: run it again", p.name)
 		case p.target != first.target:
 			return apart("%s is of target %s, %s of %s", first.name, first.target, p.name, p.target)
@@ -129,8 +131,11 @@ func check(parts []view) error {
 		case p.known != first.known:
 			return apart("%s saw a dataplane of %d cores, %s one of %d", first.name, first.known, p.name, p.known)
 		}
-		if damaged(&p.run().Series) {
-			return apart("%s: its series is damaged", p.name)
+		if why := p.contradiction(); why != "" {
+			return apart("%s is damaged: %s", p.name, why)
+		}
+		if why := p.damaged(); why != "" {
+			return apart("%s: its series is damaged: %s", p.name, why)
 		}
 		for k := range i {
 			if o := &parts[k]; o.run().Started.Equal(p.run().Started) && o.hist == p.hist && o.acc.Sent == p.acc.Sent && o.seed == p.seed {
@@ -139,18 +144,6 @@ func check(parts []view) error {
 		}
 	}
 	return overlap(parts)
-}
-
-// damaged says that a series is none that a run saves.
-func damaged(s *timingstats.SeriesSummary) bool {
-	for i, at := range s.StartS {
-		if at != int64(timingstats.PointStart(i)/time.Second) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.Progress, func(b timingstats.Bucket) bool {
-		return b.Completions < 0 || b.StartNS < 0 || b.EndNS < b.StartNS
-	})
 }
 
 // overlap refuses parts that were not all made at the same time.
@@ -255,7 +248,7 @@ func (w *whole) add(p *view, offset time.Duration) {
 	w.run.Writes += run.Writes
 	w.run.Deleted += run.Deleted
 	w.workers += p.workers
-	w.requested += p.requested
+	w.requested += min(p.requested, math.MaxInt64-w.requested)
 	w.ports += p.ports
 	if p.seed != w.seed {
 		w.seed = 0

@@ -129,7 +129,7 @@ func TestEightPartsAreTheWhole(t *testing.T) {
 					continue
 				}
 				r := loadOf(t, p)
-				r.Runs[0].ElapsedNS = whole.ElapsedNS
+				r.Runs[0].ElapsedNS, r.Runs[0].Series.EndNS = whole.ElapsedNS, whole.ElapsedNS
 				rs = append(rs, r)
 			}
 			got, sum, err := Loads(parts(rs...), Config{})
@@ -238,6 +238,16 @@ func steady(length, step time.Duration) []sample {
 	return out
 }
 
+// find is the verdict of a name, which has to be there.
+func find(t *testing.T, vs []verdict.Verdict, name verdict.Name) verdict.Verdict {
+	t.Helper()
+	i := slices.IndexFunc(vs, func(v verdict.Verdict) bool { return v.Name == name })
+	if i < 0 {
+		t.Fatalf("no verdict %s among %+v", name, vs)
+	}
+	return vs[i]
+}
+
 // TestStarts: start marks shift the series, skew and lateness are told, the time
 // together is what all shared, and who starts late or ends early is no DECAY.
 func TestStarts(t *testing.T) {
@@ -261,10 +271,8 @@ func TestStarts(t *testing.T) {
 	if n := r.Runs[0].Series.All.Completions; n[0] > 250 || n[5] < 550 || n[15] > 450 || n[21] > 250 {
 		t.Errorf("series: %v", n)
 	}
-	for _, v := range r.Verdicts {
-		if v.Name == verdict.Decay && v.State != verdict.Pass {
-			t.Errorf("DECAY: %s", v.Line)
-		}
+	if v := find(t, r.Verdicts, verdict.Decay); v.State != verdict.Pass {
+		t.Errorf("DECAY: %v %s", v.State, v.Line)
 	}
 	if sum.Clients[0].Host != "client-a" {
 		t.Errorf("host %q", sum.Clients[0].Host)
@@ -285,10 +293,8 @@ func TestDecayOfAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range r.Verdicts {
-		if v.Name == verdict.Decay && v.State != verdict.Fail {
-			t.Errorf("DECAY: %v %s", v.State, v.Line)
-		}
+	if v := find(t, r.Verdicts, verdict.Decay); v.State != verdict.Fail {
+		t.Errorf("DECAY: %v %s", v.State, v.Line)
 	}
 }
 
@@ -332,8 +338,8 @@ func TestApart(t *testing.T) {
 // them, and what the parts alone could judge stays, the worst of it.
 func TestAccount(t *testing.T) {
 	fail := func(r *loader.LoadResult, class target.Class, n int64, example string, atNS int64) {
-		r.Sent += n
-		r.Failed += n
+		r.Sent, r.Runs[0].Sent = r.Sent+n, r.Runs[0].Sent+n
+		r.Failed, r.Runs[0].Failed = r.Failed+n, r.Runs[0].Failed+n
 		r.Errors = append(r.Errors, loader.ErrorCount{Class: class, Count: n, Example: example, AtNS: atNS})
 		slices.SortFunc(r.Errors, func(a, b loader.ErrorCount) int { return int(a.Class) - int(b.Class) })
 	}

@@ -21,6 +21,7 @@ func Loads(parts []Part[loader.LoadResult], cfg Config) (*loader.LoadResult, *Su
 			name: p.Name, host: p.Host, target: r.Target, mode: loadMode(r), virtual: r.Virtual, known: r.KnownCores, workers: r.Workers,
 			seed: r.Seed, acc: &r.Accounting, writes: r.OK, requested: r.Requested, perS: r.WritesPerS, runs: r.Runs, response: r.Response,
 			hist: r.ResponseHist, missing: r.Missing, ports: r.SourcePorts, partial: r.Partial, stop: r.Stop, warnings: r.Warnings, verdicts: r.Verdicts,
+			inside: insideLoad(r),
 		}
 	}
 	w, err := join(views, cfg)

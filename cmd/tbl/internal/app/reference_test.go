@@ -51,7 +51,7 @@ func TestReference(t *testing.T) {
 var (
 	referenceFlag = regexp.MustCompile("(?m)^\\| `(--?[a-z][a-z-]*)` \\|")
 	helpFlag      = regexp.MustCompile(`(?m)^   (--?[a-z][a-z-]*)`)
-	without       = regexp.MustCompile("^(.*) \\(without (.*)\\)$")
+	without       = regexp.MustCompile(`^(.*) \(without (.*)\)$`)
 )
 
 // TestReferenceIsHelp reads the reference as a reader does, and the help of

@@ -123,10 +123,31 @@ func TestBashCompletion(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", words, err)
 		}
-		return strings.Fields(string(out))
+		return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	}
 	for _, c := range completions {
 		check(t, c.line, ask(c.line), c.want, c.not)
+	}
+	// Names that splitting and patterns would spoil are offered whole.
+	for _, name := range []string{"a file.txt", "a*", "a-[f]*"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for cur, want := range map[string][]string{
+		"a":    {"a file.txt", "a*", "a-[f]*", "a-file.txt"},
+		"a f":  {"a file.txt"},
+		`"a f`: {"a file.txt"},
+		"'a f": {"a file.txt"},
+		`a\ f`: {"a file.txt"},
+		"a*":   {"a*"},
+	} {
+		got := ask([]string{"stats", cur})
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("tbl stats %q offers %q, want %q", cur, got, want)
+		}
 	}
 	// bash takes --flag=value apart.
 	check(t, []string{"--format="}, ask([]string{"load", "--format", "="}), []string{"json", "text"}, nil)

@@ -75,7 +75,7 @@ func bash(cmds []Command) string {
 	}
 	return `# bash completion for tbl
 _tbl() {
-  local cur=${COMP_WORDS[COMP_CWORD]} flag='' flags='' words='' files=''
+  local cur=${COMP_WORDS[COMP_CWORD]} flag='' flags='' words='' files='' file
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W '` + strings.Join(names, " ") + `' -- "$cur"))
@@ -97,7 +97,12 @@ _tbl() {
     case ${COMPREPLY[0]} in *[=:@]) compopt -o nospace 2>/dev/null ;; esac
   elif [ -n "$files" ]; then
     compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -f -- "$cur"))
+    case $cur in
+      [\"\']*) cur=${cur:1} ;;
+      *) cur=${cur//\\/} ;;
+    esac
+    # By lines: the names may hold spaces, and what a pattern would match.
+    while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$cur")
   fi
 }
 complete -F _tbl tbl

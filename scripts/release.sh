@@ -9,8 +9,9 @@
 #
 # Variables: VERSION (default: the git tag, or what git describe says),
 # COMMIT (default: HEAD), SOURCE_DATE_EPOCH (default: the commit's time),
-# OUT (default: dist), TARGETS (default: all six, as os/arch), IMAGE (default:
-# tbl:VERSION).
+# OUT (default: dist; a new or empty directory, or one with an earlier release,
+# which goes), TARGETS (default: all six, as os/arch), IMAGE (default:
+# tbl:VERSION; none: no image).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,8 +54,23 @@ name() { # OS/ARCH
 }
 sums() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }
 
+# Only what a release made is removed, also one that was broken off: its
+# SHA256SUMS is there from the start.
+if [ -e "$OUT" ] || [ -L "$OUT" ]; then
+  [ -d "$OUT" ] || die "OUT $OUT is no directory: name another, or remove it"
+  kept=$(find "$OUT/" -mindepth 1 -maxdepth 1 ! -name 'tbl_*' ! -name tbl.1 ! -name completions ! -name .host ! -name SHA256SUMS | head -n 1)
+  if [ -n "$kept" ]; then
+    die "OUT $OUT holds $kept, which no release made: name another directory, or remove it"
+  fi
+  if [ ! -f "$OUT/SHA256SUMS" ] && [ -n "$(ls -A "$OUT")" ]; then
+    die "OUT $OUT holds no earlier release, there is no SHA256SUMS in it: name another directory, or remove it"
+  fi
+fi
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 rm -rf "$OUT"
 mkdir -p "$OUT/completions"
+: >"$OUT/SHA256SUMS"
 for t in $TARGETS; do
   echo "build $t"
   build "$t" "$OUT/$(name "$t")"
@@ -98,9 +114,8 @@ checked "zsh completion" zsh -n "$OUT/completions/_tbl"
 checked "fish completion" fish --no-execute "$OUT/completions/tbl.fish"
 
 if [ -n "$verify" ]; then
-  again=$(mktemp -d)
-  trap 'chmod -R u+w "$again"; rm -rf "$again"' EXIT
-  mkdir "$again/src" "$again/cache"
+  again=$work/again
+  mkdir -p "$again/src" "$again/cache"
   git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$again/src"
   echo "build everything again in $again, with an empty cache"
   (cd "$again/src" && VERSION=$VERSION COMMIT=$COMMIT OUT=$again/out TARGETS=$TARGETS IMAGE=none GOCACHE=$again/cache scripts/release.sh >/dev/null)
@@ -115,9 +130,12 @@ for engine in docker podman; do
   if command -v $engine >/dev/null && $engine info >/dev/null 2>&1; then
     arch=$(go env GOHOSTARCH)
     [ -f "$OUT/tbl_linux_$arch" ] || die "the image needs linux/$arch among TARGETS"
-    $engine build --build-arg "BINARY=$OUT/tbl_linux_$arch" --tag "$IMAGE" .
+    # From a directory with the two files that it needs: OUT can be anywhere.
+    mkdir "$work/image"
+    cp Dockerfile "$OUT/tbl_linux_$arch" "$work/image"
+    $engine build --build-arg "BINARY=tbl_linux_$arch" --tag "$IMAGE" "$work/image"
     echo "image $IMAGE, built with $engine"
     exit 0
   fi
 done
-echo "no image: no container engine runs here. Where one does: docker build --build-arg BINARY=$OUT/tbl_linux_amd64 --tag $IMAGE ."
+echo "no image: no container engine runs here. Where one does: docker build --build-arg BINARY=tbl_linux_amd64 --tag $IMAGE --file Dockerfile $OUT"

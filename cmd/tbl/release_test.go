@@ -6,15 +6,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// TestRelease builds one target of a release twice, in two directories: the
-// bytes are the same, and all that is made of the commands is there. The
-// script does the same for all targets with --verify.
-func TestRelease(t *testing.T) {
+// TestReleaseElsewhere makes a release of one target in two directories. All
+// that is made of the commands is there, and where it was made does not reach
+// the bytes. What the first compiled, the second takes from the cache: that
+// compiling all again gives the same is for the script's --verify.
+func TestReleaseElsewhere(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it runs no code of ours for long, and builds much")
 	}
@@ -22,19 +24,36 @@ func TestRelease(t *testing.T) {
 		t.Skip("a shell script")
 	}
 	const platform = "linux/amd64"
-	build := func(dir string) string {
+	build := func(dir, out string, env ...string) string {
 		t.Helper()
 		copySource(t, dir)
 		cmd := exec.Command("bash", "scripts/release.sh")
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "VERSION=v1.2.3", "COMMIT=0123456789abcdef0123", "SOURCE_DATE_EPOCH=1700000000", "TARGETS="+platform, "OUT=dist", "IMAGE=none")
+		cmd.Env = append(os.Environ(), "VERSION=v1.2.3", "COMMIT=0123456789abcdef0123", "SOURCE_DATE_EPOCH=1700000000", "TARGETS="+platform, "OUT="+out)
+		cmd.Env = append(cmd.Env, env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		return filepath.Join(dir, "dist")
+		return filepath.Join(dir, out)
 	}
-	one := build(filepath.Join(t.TempDir(), "a"))
-	two := build(filepath.Join(t.TempDir(), "another", "directory"))
+	one := build(filepath.Join(t.TempDir(), "a"), "dist", "IMAGE=none")
+	// An engine that says what it is given, in place of any that is here. What
+	// it cannot see, no image can hold.
+	engine := t.TempDir()
+	const docker = `#!/bin/sh
+[ "$1" = build ] || exit 0
+for context; do :; done
+binary=${3#BINARY=}
+{ echo "$5"; cd "$context" && test -x "$binary" && ls; } >"${0%/*}/said"
+`
+	if err := os.WriteFile(filepath.Join(engine, "docker"), []byte(docker), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	two := build(filepath.Join(t.TempDir(), "another", "directory"), "not dist", "IMAGE=an:image", "PATH="+engine+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	said, err := os.ReadFile(filepath.Join(engine, "said"))
+	if want := "an:image\nDockerfile\ntbl_linux_amd64\n"; runtime.GOARCH == "amd64" && string(said) != want {
+		t.Errorf("the engine is given %q, %v; want %q", said, err, want)
+	}
 	sums, err := os.ReadFile(filepath.Join(one, "SHA256SUMS"))
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +104,57 @@ func TestRelease(t *testing.T) {
 	for _, path := range []string{filepath.Dir(one), module} {
 		if bytes.Contains(raw, []byte(path)) {
 			t.Errorf("the binary names %s", path)
+		}
+	}
+}
+
+// TestReleaseKeeps: what no release made is not removed, whatever OUT names.
+func TestReleaseKeeps(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a shell script")
+	}
+	for _, c := range []struct {
+		name  string
+		files []string // nil: no directory
+		want  string   // in the refusal; empty: it is replaced
+	}{
+		{"others", []string{"mine"}, "holds no earlier release|which no release made"},
+		{"programs", []string{"tbl_linux_amd64"}, "no SHA256SUMS"},
+		{"downloads", []string{"SHA256SUMS", "thesis.pdf"}, "thesis.pdf, which no release made"},
+		{"release", []string{"SHA256SUMS", "tbl_linux_amd64", "completions/tbl.bash", "tbl.1"}, ""},
+		{"empty", []string{}, ""},
+		{"new", nil, ""},
+	} {
+		out := filepath.Join(t.TempDir(), c.name)
+		if c.files != nil {
+			if err := os.MkdirAll(filepath.Join(out, "completions"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.files) == 0 {
+				os.Remove(filepath.Join(out, "completions"))
+			}
+		}
+		for _, f := range c.files {
+			if err := os.WriteFile(filepath.Join(out, f), []byte("precious"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// No such platform: what is not refused before fails at once after.
+		cmd := exec.Command("bash", filepath.Join(root, "scripts/release.sh"))
+		cmd.Env = append(os.Environ(), "VERSION=v1.2.3", "COMMIT=0123456789abcdef0123", "SOURCE_DATE_EPOCH=1700000000", "TARGETS=no/such", "OUT="+out, "IMAGE=none")
+		said, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Fatalf("%s: built for no such platform:\n%s", c.name, said)
+		}
+		refused := strings.Contains(string(said), "release: OUT "+out)
+		if refused != (c.want != "") || !regexp.MustCompile(c.want).Match(said) {
+			t.Errorf("%s: %q, want %q in it", c.name, said, c.want)
+		}
+		for _, f := range c.files {
+			raw, err := os.ReadFile(filepath.Join(out, f))
+			if kept := err == nil && string(raw) == "precious"; kept != (c.want != "") {
+				t.Errorf("%s: %s is kept: %t, %v", c.name, f, kept, err)
+			}
 		}
 	}
 }

@@ -67,7 +67,9 @@ func anHour(t testing.TB, cores int, bulk bool) []byte {
 	h := &hour{cores: cores, now: time.Unix(1_767_225_600, 0), rng: rand.New(rand.NewPCG(1, 2))}
 	var result any
 	var err error
+	command := "load"
 	if bulk {
+		command = "bulk-post"
 		result, err = loader.Bulk(context.Background(), h, loader.BulkConfig{NumPosts: 3600 * cores, UUIDsPerPost: 20, Workers: 1, Seed: 1, ReuseBodies: true})
 	} else {
 		result, err = loader.Load(context.Background(), h, loader.LoadConfig{Duration: time.Hour, Rate: float64(cores), Workers: 1, Seed: 1})
@@ -79,7 +81,7 @@ func anHour(t testing.TB, cores int, bulk bool) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &runfile.File{Header: runfile.Header{Schema: runfile.Schema, Version: runfile.Version, Command: "load", Started: h.now, Environment: runfile.Here("devel")}}
+	f := &runfile.File{Header: runfile.Header{Schema: runfile.Schema, Version: runfile.Version, Command: command, Started: h.now, Environment: runfile.Here("devel")}}
 	if err := json.Unmarshal(raw, &f.Fields); err != nil {
 		t.Fatal(err)
 	}
@@ -93,17 +95,27 @@ func anHour(t testing.TB, cores int, bulk bool) []byte {
 // with room for counts as a fast dataplane makes them.
 func TestHourAt256Cores(t *testing.T) {
 	const limit, cores = 5_000_000, 256
-	for name, bulk := range map[string]bool{"load": false, "bulk": true} {
+	for name, bulk := range map[string]bool{"load": false, "bulk-post": true} {
 		raw := anHour(t, cores, bulk)
-		var r loader.LoadResult
 		f, err := runfile.Parse(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Decode(&r); err != nil {
+		var load loader.LoadResult
+		var posts loader.BulkResult
+		runs := &load.Runs
+		if bulk {
+			runs, err = &posts.Runs, f.Decode(&posts)
+		} else {
+			err = f.Decode(&load)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		s := r.Runs[0].Series
+		if f.Header.Command != name {
+			t.Errorf("%s: saved as %s", name, f.Header.Command)
+		}
+		s := (*runs)[0].Series
 		points := len(s.StartS)
 		if len(s.Cores) != cores || points < 895 || points > 905 || s.StartS[599] != 599 || s.StartS[601] != 610 {
 			t.Errorf("%s: %d cores, %d points", name, len(s.Cores), points)

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"tbl/cmd/tbl/internal/logreport"
 	"tbl/cmd/tbl/internal/render"
@@ -33,8 +36,9 @@ type line struct {
 	counts    []verdict.CoreCount
 	what      string // that counts count
 	// spreadFactor is how many times the variance of independent draws the
-	// run's UNIFORMITY verdict allows; 1 unless few source ports were used.
+	// counts have; 1 unless few source ports were used.
 	spreadFactor float64
+	verdicts     []verdict.Verdict // of a load
 	names        []ownedName
 	sticky       *stickiness.Result
 }
@@ -107,9 +111,9 @@ func readers() []reader {
 			for _, c := range r.Names {
 				hits = append(hits, prober.CoreHits{Core: c.Core, Hits: c.Hits})
 			}
-			return []line{hitLine(hits, r.Verdicts)}
+			return []line{hitLine(hits, r.Missing)}
 		})},
-		{"info", readAs(render.Info, func(r *prober.InfoResult) []line { return []line{hitLine(r.Hits, r.Verdicts)} })},
+		{"info", readAs(render.Info, func(r *prober.InfoResult) []line { return []line{hitLine(r.Hits, r.Missing)} })},
 		{"reset", readAs(render.Reset, nothing[prober.ResetResult])},
 		{"dump", readAs(render.Dump, nothing[prober.DumpResult])},
 		{"find-names", readAs(render.Found, nothing[prober.FindResult])},
@@ -126,7 +130,14 @@ func readAs[T any](doc func(*T) *render.Document, lines func(*T) []line) func(*r
 		if err := f.Decode(&r); err != nil {
 			return nil, nil, err
 		}
-		return doc(&r), lines(&r), nil
+		d, ls := doc(&r), lines(&r)
+		for i := range ls {
+			if l := &ls[i]; f.Header.Version < 2 && l.spreadFactor == 1 {
+				l.spreadFactor = judgedFactor(l.counts, l.verdicts)
+			}
+			ls[i].clean()
+		}
+		return d, ls, nil
 	}
 }
 
@@ -163,12 +174,36 @@ func read(f *runfile.File) (*render.Document, []line, error) {
 			return nil, nil, err
 		}
 		for _, l := range lines {
-			l.name = join(name, l.name)
+			l.name = join(clean(name), l.name)
 			all = append(all, l)
 		}
 		names, docs = append(names, name), append(docs, doc)
 	}
 	return render.Each(f.Header.Command, names, docs), all, nil
+}
+
+// clean makes a name fit for a picture: what XML can't hold, and what would steer
+// a terminal, becomes U+FFFD (Extensible Markup Language 1.0, 2.2).
+func clean(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == 0xFFFE || r == 0xFFFF {
+			return utf8.RuneError
+		}
+		return r
+	}, name)
+}
+
+// clean cleans all names that were read from a file.
+func (l *line) clean() {
+	l.name = clean(l.name)
+	for i := range l.names {
+		l.names[i].name, l.names[i].outcome = clean(l.names[i].name), clean(l.names[i].outcome)
+	}
+	if l.sticky != nil {
+		for i := range l.sticky.Nodes {
+			l.sticky.Nodes[i].Name = clean(l.sticky.Nodes[i].Name)
+		}
+	}
 }
 
 // join puts names together, the empty ones left out.
@@ -219,10 +254,11 @@ func loadLines(r *loader.LoadResult) []line {
 	} else {
 		l.addCurve("", r.Response, r.ResponseHist)
 	}
+	l.counts = withMissing(l.counts, r.Missing)
 	if r.Steering != nil {
 		l.counts = nil // the client chose the cores: nothing was left to chance
 	}
-	l.spreadFactor = spreadFactor(l.counts, r.Verdicts)
+	l.spreadFactor, l.verdicts = spreadFactor(l.counts, r.SourcePorts), r.Verdicts
 	return []line{l}
 }
 
@@ -239,7 +275,8 @@ func bulkLines(r *loader.BulkResult) []line {
 		}
 		l.counts = append(l.counts, verdict.CoreCount{Core: c.Core, Count: c.Posts})
 	}
-	l.spreadFactor = spreadFactor(l.counts, r.Verdicts)
+	l.counts = withMissing(l.counts, r.Missing)
+	l.spreadFactor, l.verdicts = spreadFactor(l.counts, r.SourcePorts), r.Verdicts
 	l.addCurve("", r.Response, r.ResponseHist)
 	return []line{l}
 }
@@ -363,7 +400,7 @@ func reportedName(n logreport.Name) ownedName {
 }
 
 func probeLines(r *prober.ProbeResult) []line {
-	l := hitLine(r.Hits, r.Verdicts)
+	l := hitLine(r.Hits, r.Missing)
 	l.threshold = float64(r.ThresholdClicks)
 	l.names = ownedNames(r.Names)
 	if len(r.Names) == 1 {
@@ -386,18 +423,45 @@ func ownedNames(names []prober.NameResult) []ownedName {
 	return out
 }
 
-func hitLine(hits []prober.CoreHits, vs []verdict.Verdict) line {
-	l := line{what: "requests"}
+func hitLine(hits []prober.CoreHits, missing []timingstats.CoreID) line {
+	l := line{what: "requests", spreadFactor: 1}
 	for _, h := range hits {
 		l.counts = append(l.counts, verdict.CoreCount{Core: h.Core, Count: h.Hits})
 	}
-	l.spreadFactor = spreadFactor(l.counts, vs)
+	l.counts = withMissing(l.counts, missing)
 	return l
 }
 
-// spreadFactor is the factor by which the UNIFORMITY verdict divided the
-// chi-square of the counts: more than 1 where requests shared source ports.
-func spreadFactor(counts []verdict.CoreCount, vs []verdict.Verdict) float64 {
+// withMissing adds the cores that did not answer, with no requests, in order:
+// an even spread would have reached them too.
+func withMissing(counts []verdict.CoreCount, missing []timingstats.CoreID) []verdict.CoreCount {
+	for _, m := range missing {
+		if !slices.ContainsFunc(counts, func(c verdict.CoreCount) bool { return c.Core == m }) {
+			counts = append(counts, verdict.CoreCount{Core: m})
+		}
+	}
+	slices.SortStableFunc(counts, func(a, b verdict.CoreCount) int { return a.Core.Compare(b.Core) })
+	return counts
+}
+
+// spreadFactor is how much wider than that of independent requests the variance
+// of the counts is where all came from so many source ports, again and again,
+// as JudgeUniformityOverPorts has it; no ports: each had one of its own.
+func spreadFactor(counts []verdict.CoreCount, ports int) float64 {
+	if ports <= 0 {
+		return 1
+	}
+	var n float64
+	for _, c := range counts {
+		n += float64(c.Count)
+	}
+	return max(1+n/float64(ports), 1)
+}
+
+// judgedFactor is spreadFactor for files of version 1, which do not name the
+// ports: what the UNIFORMITY verdict divided the chi-square of the counts by. 1
+// where it was not judged.
+func judgedFactor(counts []verdict.CoreCount, vs []verdict.Verdict) float64 {
 	var n, chi float64
 	for _, c := range counts {
 		n += float64(c.Count)

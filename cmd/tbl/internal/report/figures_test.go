@@ -3,47 +3,75 @@ package report
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"gonum.org/v1/plot"
 	"pgregory.net/rapid"
 
+	"tbl/loader"
+	"tbl/prober"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
 
 func timeOf(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
 
-// TestBand draws even spreads: all cores are within the band in 999 of 1,000.
+// TestBand draws even spreads: all cores are within the band in 999 of 1,000,
+// or in more where counts are so small that no whole number is just as seldom.
 func TestBand(t *testing.T) {
-	const trials, n, cores = 20_000, 4000, 8
+	const trials = 20_000
 	rng := rand.New(rand.NewPCG(1, 2))
-	low, high := band(n, cores, 1)
-	outside := 0
-	for range trials {
-		var counts [cores]int
-		for range n {
-			counts[rng.IntN(cores)]++
-		}
-		for _, c := range counts {
-			if s := float64(c) / n; s < low || s > high {
-				outside++
-				break
+	for _, c := range []struct{ n, cores, fewest int }{{4000, 8, 3}, {1280, 256, 1}, {400, 64, 1}} {
+		low, high, ok := band(int64(c.n), c.cores, 1)
+		outside := 0
+		counts := make([]int, c.cores)
+		for range trials {
+			clear(counts)
+			for range c.n {
+				counts[rng.IntN(c.cores)]++
+			}
+			for _, x := range counts {
+				if s := float64(x) / float64(c.n); s < low || s > high {
+					outside++
+					break
+				}
 			}
 		}
+		// 20 are expected at most; four standard deviations to either side.
+		if !ok || outside < c.fewest || outside > 38 {
+			t.Errorf("%d over %d cores: %d of %d even spreads leave the band (%v), want about %v", c.n, c.cores, outside, trials, ok, trials*bandAlpha)
+		}
 	}
-	// 20 are expected; four standard deviations to either side.
-	if outside < 3 || outside > 38 {
-		t.Errorf("%d of %d even spreads leave the band, want about %v", outside, trials, trials*bandAlpha)
+	l1, h1, _ := band(4000, 8, 1)
+	l2, h2, ok := band(4000, 8, 4)
+	if wide := (h2 - l2) / (h1 - l1); !ok || math.Abs(wide-2) > 0.05 {
+		t.Errorf("four times the variance makes the band %v times as wide, want 2", wide)
 	}
-	if l2, h2 := band(n, cores, 4); math.Abs((h2-l2)/(high-low)-2) > 1e-9 {
-		t.Errorf("four times the variance makes the band %v times as wide, want 2", (h2-l2)/(high-low))
+	// The exact bounds go over into the approximate ones.
+	l1, h1, _ = band(7_999_999, 8, 1)
+	l2, h2, _ = band(8_000_001, 8, 1)
+	if math.Abs(l1-l2) > 2e-6 || math.Abs(h1-h2) > 2e-6 {
+		t.Errorf("%v to %v just below a million per core, %v to %v just above", l1, h1, l2, h2)
+	}
+	for _, few := range []struct {
+		n      int64
+		factor float64
+	}{{39, 1}, {79, 2}, {0, 1}, {-1, 1}, {4000, math.Inf(1)}} {
+		if _, _, ok := band(few.n, 8, few.factor); ok {
+			t.Errorf("%d over 8 cores, variance times %v: a band", few.n, few.factor)
+		}
+	}
+	if _, _, ok := band(40, 8, 1); !ok {
+		t.Error("no band at 5 per core")
 	}
 }
 
-// TestSpreadFactor takes the widening that the verdict was judged with.
+// TestSpreadFactor holds the widening against the verdict's: that of the ports
+// in a file, and for files of version 1 what the verdict was judged with.
 func TestSpreadFactor(t *testing.T) {
 	counts := []verdict.CoreCount{{Core: core(0), Count: 5300}, {Core: core(1), Count: 4700}}
 	for _, ports := range []int{0, 1000, 10_000} {
@@ -52,12 +80,75 @@ func TestSpreadFactor(t *testing.T) {
 		if ports > 0 {
 			want += 10_000 / float64(ports)
 		}
-		if got := spreadFactor(counts, []verdict.Verdict{r.Verdict}); math.Abs(got-want) > 1e-9 {
+		if got := judgedFactor(counts, []verdict.Verdict{r.Verdict}); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d ports, judged: %v, want %v", ports, got, want)
+		}
+		if got := spreadFactor(counts, ports); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d ports: %v, want %v", ports, got, want)
 		}
 	}
-	if got := spreadFactor(counts, nil); got != 1 {
+	if got := judgedFactor(counts, nil); got != 1 {
 		t.Errorf("without a verdict: %v", got)
+	}
+	// A run that was not judged has its ports all the same; an old one the verdict.
+	load := loadRun(t, 1)
+	load.SourcePorts, load.Verdicts = 500, nil
+	old := loadRun(t, 1)
+	old.Cores[0].Writes, old.Cores[1].Writes = 600, 400
+	var uneven []verdict.CoreCount
+	for _, c := range old.Cores {
+		uneven = append(uneven, verdict.CoreCount{Core: c.Core, Count: c.Writes})
+	}
+	old.Verdicts = []verdict.Verdict{verdict.JudgeUniformityOverPorts(uneven, nil, 1000).Verdict}
+	for _, c := range []struct {
+		run     *loader.LoadResult
+		version int
+		want    float64
+	}{{load, 2, 5}, {load, 1, 5}, {old, 1, 3}, {old, 2, 1}} {
+		f := saved(t, "a.json", "load", c.run, nil)
+		f.Header.Version = c.version
+		if _, ls, err := read(f); err != nil || math.Abs(ls[0].spreadFactor-c.want) > 1e-9 {
+			t.Errorf("version %d, %d ports: %+v, %v, want %v", c.version, c.run.SourcePorts, ls, err, c.want)
+		}
+	}
+}
+
+// TestDeadCore shows a core that did not answer as one with no requests, in
+// every command's spread.
+func TestDeadCore(t *testing.T) {
+	load, bulk, probe := loadRun(t, 1), bulkRun(), probeRun()
+	dead := []timingstats.CoreID{core(1)}
+	load.Cores, load.Missing = slices.Delete(load.Cores, 1, 2), dead
+	bulk.Cores, bulk.Missing = []loader.BulkCore{bulk.Cores[0], {Core: core(2), Posts: 100}}, dead
+	probe.Hits, probe.Missing = slices.Delete(probe.Hits, 1, 2), dead
+	info := &prober.InfoResult{Run: prober.Run{Missing: dead}, Hits: probe.Hits}
+	whoami := &prober.WhoamiResult{Run: prober.Run{Missing: dead}, Names: []prober.WhoamiCore{{Core: core(0), Hits: 50}, {Core: core(2), Hits: 50}}}
+	for command, result := range map[string]any{"load": load, "bulk-post": bulk, "probe": probe, "info": info, "whoami": whoami} {
+		charts, err := Build([]Source{{File: saved(t, "dead.json", command, result, nil)}}).Pick([]string{"spread"})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		c := charts[0]
+		if row := c.Table.Texts()[1]; row[1] != "1" || row[2] != "0" || row[6] != "no" {
+			t.Errorf("%s: row %q", command, row)
+		}
+		if !strings.Contains(c.Desc, "TMM 1 with 0.00 %") || !strings.Contains(c.Desc, "none on TMM 1.") || strings.Contains(c.Desc, "all cores within") {
+			t.Errorf("%s: %q", command, c.Desc)
+		}
+	}
+}
+
+// TestTooFew draws no band where requests are too few for one, and says so.
+func TestTooFew(t *testing.T) {
+	info := &prober.InfoResult{Hits: []prober.CoreHits{{Core: core(0), Hits: 3}, {Core: core(1), Hits: 6}}}
+	c := Build([]Source{{File: saved(t, "few.json", "info", info, nil)}}).Charts[0]
+	if row := c.Table.Texts()[0]; row[6] != "too few" || !strings.Contains(c.Desc, "too few for a band") || len(c.Notes) != 1 {
+		t.Errorf("row %q, description %q, notes %q", row, c.Desc, c.Notes)
+	}
+	svg, err := c.Inline("x")
+	if err != nil || marksIn(t, svg) != 2 {
+		t.Errorf("%v, %d marks, want the 2 shares", err, marksIn(t, svg))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -18,16 +19,34 @@ import (
 // the UNIFORMITY verdict.
 const bandAlpha = 1e-3
 
+// fewest is how many requests per core a band needs: what UNIFORMITY asks for.
+const fewest = 5
+
 // band is the interval in which every core's share of n requests falls, with
-// probability 1 − bandAlpha, when the cores are drawn evenly: the binomial's
-// normal approximation (Šidák's correction for the number of cores), factor
-// being how much its variance is widened.
-func band(n int64, cores int, factor float64) (low, high float64) {
+// probability 1 − bandAlpha or more, when the cores are drawn evenly: the exact
+// bounds of the binomial, both tails alike, with Šidák's correction for the
+// number of cores. A factor above 1 widens its variance, as if requests were so
+// many times fewer. ok is false where fewer than 5 are expected per core, which
+// says nothing.
+func band(n int64, cores int, factor float64) (low, high float64, ok bool) {
 	even := 1 / float64(cores)
-	each := 1 - math.Pow(1-bandAlpha, even)
-	z := distuv.UnitNormal.Quantile(1 - each/2)
-	half := z * math.Sqrt(even*(1-even)/float64(n)*factor)
-	return max(even-half, 0), min(even+half, 1)
+	draws := float64(n) / factor
+	if !(draws*even >= fewest) {
+		return 0, 1, false
+	}
+	tail := (1 - math.Pow(1-bandAlpha, even)) / 2
+	if draws*even > 1e6 {
+		// The normal approximation is as good, and the beta function behind the
+		// exact one does not converge for such counts.
+		half := distuv.UnitNormal.Quantile(1-tail) * math.Sqrt(even*(1-even)/draws)
+		return max(even-half, 0), min(even+half, 1), true
+	}
+	dist := distuv.Binomial{N: draws, P: even}
+	first := func(p float64) float64 {
+		return float64(sort.Search(int(draws), func(k int) bool { return dist.CDF(float64(k)) >= p }))
+	}
+	// low is the first count with tail < P(X ≤ low), so that P(X < low) ≤ tail.
+	return first(tail) / draws, min(first(1-tail)/draws, 1), true
 }
 
 // spreadChart shows each core's share against the band of an even spread.
@@ -64,18 +83,27 @@ func spreadChart(lines []line) *Chart {
 		if n == 0 {
 			continue
 		}
-		from, to := band(n, len(l.counts), l.spreadFactor)
-		low, high = min(low, from), max(high, to)
+		from, to, banded := band(n, len(l.counts), l.spreadFactor)
+		if banded {
+			low, high = min(low, from), max(high, to)
+		}
 		b := shapes{fill: faint(seriesInk(i), 0.25)}
 		edge := strokes{style: draw.LineStyle{Color: seriesInk(i), Width: 0.8}}
 		d := dots{style: seriesGlyph(i)}
 		d.style.Radius = vg.Length(radius)
-		var out []string
+		var out, unheard []string
 		for _, x := range l.counts {
 			share := float64(x.Count) / float64(n)
 			low, high = min(low, share), max(high, share)
 			left := float64(slices.Index(cores, x.Core)) - slot*float64(len(lines))/2 + slot*float64(i)
 			d.at = append(d.at, point{left + slot/2, share})
+			if x.Count == 0 {
+				unheard = append(unheard, x.Core.String())
+			}
+			if !banded {
+				t.Row(l.name, x.Core.String(), x.Count, render.Percent(share), "-", "-", "too few")
+				continue
+			}
 			b.polygons = append(b.polygons, box(left+gap, left+slot-gap, from, to))
 			edge.lines = append(edge.lines, []point{{left + gap, from}, {left + slot - gap, from}}, []point{{left + gap, to}, {left + slot - gap, to}})
 			within := "yes"
@@ -88,15 +116,22 @@ func spreadChart(lines []line) *Chart {
 		marks, bands, edges = append(marks, d), append(bands, b), append(edges, edge)
 		mid := 1 / float64(len(l.counts))
 		even.lines = append(even.lines, []point{{-0.5, mid}, {float64(len(cores)) - 0.5, mid}})
-		said := "all cores within the band"
-		if len(out) > 8 {
-			out = append(out[:8], fmt.Sprintf("and %d more", len(out)-8))
-		}
+		said := fmt.Sprintf("band %.2f to %.2f %%; all cores within the band", 100*from, 100*to)
 		if len(out) > 0 {
-			said = "outside the band: " + strings.Join(out, ", ")
+			said = fmt.Sprintf("band %.2f to %.2f %%; outside the band: %s", 100*from, 100*to, firstFew(out))
 		}
-		desc = append(desc, fmt.Sprintf("%s: %s %s, even is %.2f %%, band %.2f to %.2f %%; %s.", l.name, render.Int(n), what, 100*mid, 100*from, 100*to, said))
-		c.keys = append(c.keys, key{label: l.name, glyph: d.style, fill: b.fill})
+		k := key{label: l.name, glyph: d.style, fill: b.fill}
+		if !banded {
+			said = fmt.Sprintf("too few for a band, which takes %d per core", fewest)
+			k.fill = nil
+			c.Notes = append(c.Notes, fmt.Sprintf("No band for %s: %s %s over %d cores are too few; it takes %d per core, more where source ports are used again.",
+				l.name, render.Int(n), what, len(l.counts), fewest))
+		}
+		if len(unheard) > 0 {
+			said += "; none on TMM " + firstFew(unheard)
+		}
+		desc = append(desc, fmt.Sprintf("%s: %s %s, even is %.2f %%, %s.", l.name, render.Int(n), what, 100*mid, said))
+		c.keys = append(c.keys, k)
 	}
 	c.keys = append(c.keys, key{label: "even", line: even.style})
 	pad := max((high-low)*0.08, 1e-4)
@@ -120,4 +155,12 @@ func spreadChart(lines []line) *Chart {
 	}
 	c.Desc = "Share of each core. " + strings.Join(desc, " ")
 	return c
+}
+
+// firstFew lists the first 8.
+func firstFew(list []string) string {
+	if len(list) > 8 {
+		list = append(slices.Clone(list[:8]), fmt.Sprintf("and %d more", len(list)-8))
+	}
+	return strings.Join(list, ", ")
 }

@@ -95,7 +95,7 @@ func runNames(sources []Source) []string {
 	for i, s := range sources {
 		out[i] = s.File.Header.Command
 		if p := s.File.Path; p != "" {
-			out[i] = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(p), ".gz"), ".json")
+			out[i] = clean(strings.TrimSuffix(strings.TrimSuffix(filepath.Base(p), ".gz"), ".json"))
 		}
 	}
 	again := func(rename func(i int) string) {
@@ -111,7 +111,7 @@ func runNames(sources []Source) []string {
 	}
 	again(func(i int) string {
 		if dir := filepath.Base(filepath.Dir(sources[i].File.Path)); dir != "." {
-			return dir + "/" + out[i]
+			return clean(dir) + "/" + out[i]
 		}
 		return out[i]
 	})

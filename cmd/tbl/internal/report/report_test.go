@@ -257,6 +257,42 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestHostileNames draws names that XML can't hold, and that would steer a
+// terminal.
+func TestHostileNames(t *testing.T) {
+	const bad = "b\x01\x7f\x1b[31m\ufffe\uffff\n"
+	probe, sticky := probeRun(), stickyRun()
+	probe.Names[0].Name, sticky.Nodes[0].Name = bad+"1", bad+"2"
+	owner := core(0)
+	logged := &logreport.Report{}
+	for _, d := range []string{"x", "y"} {
+		logged.Names = append(logged.Names, logreport.Name{Device: bad + d, OwnershipReport: verdict.OwnershipReport{Subtable: bad + "3", Owner: &owner, Cores: []verdict.OwnershipCore{{Core: owner, Hits: 9, Fast: 9, MinClicks: 3}}}})
+	}
+	r := Build([]Source{
+		{File: saved(t, "x"+bad+"/"+bad+"\xff.json", "load", loadRun(t, 1), nil)},
+		{File: saved(t, "y/"+bad+"\xff.json", "load", loadRun(t, 2), nil)},
+		{File: saved(t, bad+"p.json", "probe", probe, nil)},
+		{File: saved(t, bad+"s.json", "sticky", sticky, nil)},
+		{File: saved(t, bad+"l.json", "stats", logged, nil)},
+		{File: saved(t, bad+"t.json", "load", struct{}{}, map[string]any{"targets": []any{map[string]any{"target": bad, "runs": loadRun(t, 1).Runs}}})},
+	})
+	var svg bytes.Buffer
+	if err := WriteSVG(&svg, r.Charts); err != nil {
+		t.Fatal(err)
+	}
+	if n := marksIn(t, strings.TrimPrefix(svg.String(), `<?xml version="1.0" encoding="UTF-8"?>`)); n < len(r.Charts) {
+		t.Errorf("%d marks in %d charts", n, len(r.Charts))
+	}
+	if !strings.Contains(svg.String(), "b\ufffd\ufffd\ufffd[31m\ufffd\ufffd\ufffd") || clean("a é\xff") != "a é\ufffd" {
+		t.Error("the names are not there, cleaned")
+	}
+	for _, c := range r.Charts {
+		if said := fmt.Sprint(c.Title, c.Desc, c.Caption, c.Notes, c.Table.Rows); strings.ContainsAny(said, "\x01\x1b\x7f\n") {
+			t.Errorf("%s: %q", c.Name, said)
+		}
+	}
+}
+
 // TestOlder reads run files of former versions: what they lack is said, and
 // what they hold is drawn.
 func TestOlder(t *testing.T) {

@@ -29,7 +29,7 @@ func (a *app) compareCommand() *cli.Command {
 		Flags: flags([]cli.Flag{
 			stringFlag("", "max-regress", "0%", "`PERCENT` by which a figure may get worse: more, and real, fails; 0: nothing does"),
 			stringFlag("", "alpha", "1%", "probability that any figure of runs that don't differ is called different"),
-			uint64Flag("", "seed", "seed of the bootstrap for single runs"),
+			uintDecimal{&cli.Uint64Flag{Name: "seed", Usage: "seed of the bootstrap for single runs", EnvVars: env("seed"), Base: 10}},
 			boolFlag("", "all", "show the figures of single cores that don't differ too"),
 		}, outputFlags(), gateFlags()),
 		Action: a.compare,

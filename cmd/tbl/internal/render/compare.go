@@ -85,13 +85,13 @@ func figureCount(n int) string {
 func comparedRow(t *Table, x compare.Row) {
 	change, interval, p, effect := "-", "-", "-", "-"
 	if x.Outcome != compare.Absent && !math.IsNaN(x.Change) {
-		change = fmt.Sprintf("%+.2f%%", 100*x.Change)
+		change = changeText(x.Change)
 		if x.Absolute {
 			change = fmt.Sprintf("%+.4g", x.Change)
 		}
 	}
 	if x.ChangeKnown {
-		interval = fmt.Sprintf("%+.2f%% … %+.2f%%", 100*x.ChangeLow, 100*x.ChangeHigh)
+		interval = changeText(x.ChangeLow) + " … " + changeText(x.ChangeHigh)
 		if x.Absolute {
 			interval = fmt.Sprintf("%+.4g … %+.4g", x.ChangeLow, x.ChangeHigh)
 		}
@@ -111,6 +111,15 @@ func comparedRow(t *Table, x compare.Row) {
 	}
 	better := map[compare.Direction]string{compare.Neutral: "-", compare.Higher: "higher", compare.Lower: "lower"}[x.Better]
 	t.Row(x.Name, better, side(x.Name, x.Base), side(x.Name, x.New), change, interval, p, effect, fmt.Sprintf("%d+%d", x.Base.Runs, x.New.Runs), outcome)
+}
+
+// changeText is a change as a percentage; of a large one no digits that nobody
+// reads.
+func changeText(change float64) string {
+	if change < 10 {
+		return fmt.Sprintf("%+.2f%%", 100*change)
+	}
+	return "+" + Int(int64(math.Round(100*change))) + "%"
 }
 
 // notes are what the figures can't say, each once.

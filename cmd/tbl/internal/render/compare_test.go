@@ -113,3 +113,11 @@ func TestCompareMarkdown(t *testing.T) {
 		t.Error("other documents end with the verdict")
 	}
 }
+
+func TestChangeText(t *testing.T) {
+	for change, want := range map[float64]string{0: "+0.00%", -0.2214: "-22.14%", 0.5: "+50.00%", 14004.8: "+1,400,480%"} {
+		if got := changeText(change); got != want {
+			t.Errorf("%v: %q, want %q", change, got, want)
+		}
+	}
+}

@@ -135,21 +135,23 @@ func (l *load) run(ctx context.Context) bool {
 	}
 	l.base = l.clock.Now()
 	l.col.beginRun(l.base)
-	l.announce()
+	settle := l.announce()
 	l.clock.Run(l.workers, func(i int) {
 		w := &loadWorker{load: l, keys: l.generator()}
 		for w.one(ctx) {
 		}
 	})
+	settle()
 	return true
 }
 
-// announce lets the progress tell what the run's schedule has due. Virtual time
-// is its workers' own.
-func (l *load) announce() {
+// announce lets the progress tell what the run's schedule has due, until settle
+// is called: after its end a run has nothing more due, however early that was.
+// Virtual time is its workers' own.
+func (l *load) announce() (settle func()) {
 	p := l.cfg.Progress
 	if p == nil || !l.cfg.openLoop() || l.clock.Virtual() {
-		return
+		return func() {}
 	}
 	before, most, base := p.Scheduled(), l.requested(), l.base
 	due := func() int64 {
@@ -160,6 +162,11 @@ func (l *load) announce() {
 		return before + n
 	}
 	p.schedule.Store(&due)
+	return func() {
+		n := due()
+		fixed := func() int64 { return n }
+		p.schedule.Store(&fixed)
+	}
 }
 
 // loadWorker is one worker's state; its buffers are used again and again.

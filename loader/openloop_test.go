@@ -198,6 +198,55 @@ func TestRuns(t *testing.T) {
 	})
 }
 
+// After its end a run has nothing more due: neither in the pause before the
+// next one, nor when it ended early.
+func TestScheduledStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{cores: 4, latency: 10 * time.Millisecond}
+		var p Progress
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := Load(ctx, f, LoadConfig{Rate: 100, MinWritesPerCore: 10, Runs: 2, Pause: time.Minute, Workers: 4, Progress: &p})
+			done <- err
+		}()
+		time.Sleep(5 * time.Second) // all cores have their ten writes after less than a second
+		first := p.Scheduled()
+		if first < 40 || first > 60 {
+			t.Errorf("%d were due in a run of some 40 requests", first)
+		}
+		time.Sleep(30 * time.Second)
+		if n := p.Scheduled(); n != first {
+			t.Errorf("in the pause %d are due, want the %d of the first run", n, first)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		last := p.Scheduled()
+		time.Sleep(time.Minute)
+		if n := p.Scheduled(); n != last || last <= first || last > 2*first {
+			t.Errorf("%d were due at the end, %d a minute later, and %d in the first run", last, n, first)
+		}
+
+		// One that is interrupted.
+		var q Progress
+		go func() {
+			_, err := Load(ctx, f, LoadConfig{Rate: 100, Duration: time.Hour, Workers: 4, Progress: &q})
+			done <- err
+		}()
+		time.Sleep(2 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		last = q.Scheduled()
+		time.Sleep(time.Minute)
+		if n := q.Scheduled(); n != last || last < 190 || last > 210 {
+			t.Errorf("interrupted after 2 s %d were due, a minute later %d", last, n)
+		}
+	})
+}
+
 // The progress tells what the schedule has due, whatever was done of it.
 func TestScheduled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

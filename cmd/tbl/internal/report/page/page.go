@@ -53,7 +53,7 @@ type pageBlock struct {
 }
 
 type pageTable struct {
-	Name   string
+	Name   string // on the page, of this table alone
 	Header []string
 	Rows   [][]string
 	Left   bool
@@ -89,8 +89,12 @@ func Write(w io.Writer, r *report.Report) error {
 		if len(commands) > 1 {
 			title += " (" + c.Command + ")"
 		}
+		table := pageTableOf(c.Table)
+		if table != nil && len(commands) > 1 {
+			table.Name += " of " + c.Command
+		}
 		// The SVG is built by us, its words escaped.
-		p.Charts = append(p.Charts, pageChart{ID: id, Title: title, Caption: c.Caption, Notes: c.Notes, SVG: template.HTML(svg), Table: pageTableOf(c.Table)})
+		p.Charts = append(p.Charts, pageChart{ID: id, Title: title, Caption: c.Caption, Notes: c.Notes, SVG: template.HTML(svg), Table: table})
 	}
 	worst := r.Runs[0].State()
 	for i, run := range r.Runs {
@@ -158,6 +162,7 @@ func pageRunOf(id string, r *report.Run) pageRun {
 		switch {
 		case b.Table != nil:
 			if t := pageTableOf(b.Table); t != nil {
+				t.Name += " of " + r.Name
 				p.Blocks = append(p.Blocks, pageBlock{Table: t})
 			}
 		case len(p.Blocks) > 0 && p.Blocks[len(p.Blocks)-1].Table == nil:

@@ -86,6 +86,34 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestRegions: what a reader who only hears the page can jump to has a name of
+// its own, and each row is headed by its first cell.
+func TestRegions(t *testing.T) {
+	_, page := saved(t)
+	labels := map[string]bool{}
+	for _, m := range regexp.MustCompile(`role="region" aria-label="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if labels[m[1]] {
+			t.Errorf("two regions are called %q", m[1])
+		}
+		labels[m[1]] = true
+	}
+	if len(labels) < 8 {
+		t.Errorf("regions %v", labels)
+	}
+	rows := 0
+	for _, body := range regexp.MustCompile(`(?s)<tbody>.*?</tbody>`).FindAllString(page, -1) {
+		for _, row := range strings.Split(body, "<tr>")[1:] {
+			rows++
+			if !strings.HasPrefix(row, `<th scope="row">`) || strings.Count(row, "<th") != 1 {
+				t.Errorf("no head, or several: <tr>%s", row)
+			}
+		}
+	}
+	if rows < 10 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
 // TestHeadline says how several runs ended, the worst first.
 func TestHeadline(t *testing.T) {
 	of := func(name string, s verdict.State) *report.Run {

@@ -55,6 +55,9 @@ type Document struct {
 type Block struct {
 	Line  string
 	Table *Table
+	// Heading says that the line begins a part, Code that it is for a shell, and
+	// may be several lines.
+	Heading, Code bool
 }
 
 // Table is a table whose cells keep their type until they are written: text

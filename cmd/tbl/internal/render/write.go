@@ -207,14 +207,23 @@ func writeMarkdown(w io.Writer, d *Document) error {
 	esc := strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
 	if d.VerdictFirst && d.Overall != nil {
 		fmt.Fprintf(b, "**%s**\n\n", esc.Replace(d.Overall.Line))
-		if len(d.Verdicts) > 1 {
+		if len(d.Verdicts) > 1 || len(d.Verdicts) == 1 && len(d.Verdicts[0].Causes) > 0 {
 			markdownVerdicts(b, d, esc)
 			fmt.Fprintln(b)
 		}
 	}
-	for _, bl := range d.Blocks {
-		if bl.Table == nil {
-			fmt.Fprintf(b, "%s\n\n", bl.Line)
+	for i, bl := range d.Blocks {
+		switch {
+		case i == 0 && d.VerdictFirst && d.Overall != nil && bl.Line == d.Overall.Line:
+			continue // said above
+		case bl.Heading:
+			fmt.Fprintf(b, "## %s\n\n", esc.Replace(bl.Line))
+			continue
+		case bl.Code:
+			fmt.Fprintf(b, "```sh\n%s\n```\n\n", bl.Line)
+			continue
+		case bl.Table == nil:
+			fmt.Fprintf(b, "%s\n\n", markdownLine(bl.Line))
 			continue
 		}
 		t := bl.Table
@@ -242,9 +251,18 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		}
 	}
 	for _, l := range d.Closing {
-		fmt.Fprintf(b, "\n%s\n", l)
+		fmt.Fprintf(b, "\n%s\n", markdownLine(l))
 	}
 	return b.Flush()
+}
+
+// markdownLine keeps a line from becoming a list, a heading or a quotation.
+func markdownLine(l string) string {
+	rest := strings.TrimLeft(l, " ")
+	if rest != "" && strings.ContainsRune("*#->+", rune(rest[0])) {
+		return l[:len(l)-len(rest)] + `\` + rest
+	}
+	return l
 }
 
 func markdownVerdicts(w io.Writer, d *Document, esc *strings.Replacer) {

@@ -51,6 +51,21 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestMarkdownLine keeps lines of text from becoming lists, headings and quotes.
+func TestMarkdownLine(t *testing.T) {
+	for l, want := range map[string]string{
+		"* too few samples": `\* too few samples`, "# key": `\# key`, "  - a": `  \- a`, "> b": `\> b`, "-5 ns": `\-5 ns`,
+		"20,000 writes": "20,000 writes", "": "", "a * b": "a * b",
+	} {
+		d := &Document{}
+		d.Linef("%s", l)
+		var b strings.Builder
+		if err := writeMarkdown(&b, d); err != nil || b.String() != want+"\n\n" {
+			t.Errorf("%q: %q, want %q: %v", l, b.String(), want, err)
+		}
+	}
+}
+
 func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ns", 999: "999 ns", 229 * time.Microsecond: "229 µs", 1250 * time.Microsecond: "1.25 ms",

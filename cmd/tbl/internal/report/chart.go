@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -28,8 +29,9 @@ type Chart struct {
 	// Caption says how to read it, Desc what it shows, for those who can't see
 	// it.
 	Caption, Desc string
-	// Notes say what was left out, one sentence each.
-	Notes []string
+	// Notes say what was left out, one sentence each; TableNotes are those of
+	// them that hold for the table too.
+	Notes, TableNotes []string
 	// Table holds every figure that is drawn.
 	Table *render.Table
 
@@ -58,7 +60,8 @@ const (
 	panelHeight  = vg.Length(250)
 	titleHeight  = vg.Length(26)
 	legendRow    = vg.Length(17)
-	chartGap     = vg.Length(18)
+	captionRow   = vg.Length(15)
+	chartGap     = vg.Length(24)
 	textSize     = vg.Length(11)
 	titleSize    = vg.Length(14)
 	keyMarkWidth = vg.Length(26)
@@ -102,12 +105,26 @@ func (c *Chart) layout(titled bool) (legend, all vg.Length) {
 	}
 	all = legend
 	if titled {
-		all += titleHeight
+		all += titleHeight + vg.Length(len(c.captionLines()))*captionRow
 	}
 	for _, p := range c.panels {
 		all += p.height
 	}
 	return legend, all
+}
+
+// captionLines are the caption and the notes, cut to the chart's width.
+func (c *Chart) captionLines() []string {
+	sty := sans(textSize, inkMuted)
+	var out []string
+	for _, w := range strings.Fields(strings.Join(append([]string{c.Caption}, c.Notes...), " ")) {
+		if last := len(out) - 1; last >= 0 && sty.Width(out[last]+" "+w) <= chartWidth-16 {
+			out[last] += " " + w
+		} else {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // legend draws the legend's rows from the top of dc, and returns how many
@@ -144,7 +161,8 @@ func (k key) draw(dc *draw.Canvas, left, mid vg.Length) {
 	}
 }
 
-// draw draws the chart from the top of dc.
+// draw draws the chart from the top of dc; with its title, which a chart that
+// stands by itself needs, go its caption and notes below.
 func (c *Chart) draw(dc draw.Canvas, titled bool) {
 	top := dc.Max.Y
 	if titled {
@@ -174,6 +192,11 @@ func (c *Chart) draw(dc draw.Canvas, titled bool) {
 		left = max(left, data.Min.X-areas[i].Min.X)
 		right = max(right, areas[i].Max.X-data.Max.X)
 		top -= p.height
+	}
+	if titled {
+		for i, l := range c.captionLines() {
+			dc.FillText(sans(textSize, inkMuted), vg.Point{X: dc.Min.X + 8, Y: top - vg.Length(i+1)*captionRow + 3}, l)
+		}
 	}
 	for i, p := range c.panels {
 		data := p.plot.DataCanvas(areas[i])

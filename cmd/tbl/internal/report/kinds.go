@@ -88,11 +88,12 @@ func chartsOf(command string, lines []line) (charts []*Chart, absent []string) {
 		c := k.build(shown)
 		c.Name, c.Command = k.Name, command
 		if len(without) > 0 {
-			c.Notes = append(c.Notes, fmt.Sprintf("Not drawn: %s, without %s.", strings.Join(without, ", "), k.lacks))
+			c.TableNotes = append(c.TableNotes, fmt.Sprintf("Not drawn: %s, without %s.", strings.Join(without, ", "), k.lacks))
 		}
 		if len(have) > maxLines {
-			c.Notes = append(c.Notes, fmt.Sprintf("The first %d of %d runs are drawn; more could not be told apart.", maxLines, len(have)))
+			c.TableNotes = append(c.TableNotes, fmt.Sprintf("The first %d of %d runs are drawn; more could not be told apart.", maxLines, len(have)))
 		}
+		c.Notes = append(c.Notes, c.TableNotes...)
 		charts = append(charts, c)
 	}
 	return charts, absent

@@ -290,8 +290,9 @@ func (r *Report) chartNames() string {
 
 // Document is the report for the forms without pictures: Markdown, JUnit,
 // text. The verdict comes first, then each chart's table, then the runs' own.
+// How to read a chart is left to where there is one.
 func (r *Report) Document() *render.Document {
-	d := &render.Document{Command: "report"}
+	d := &render.Document{Command: "report", VerdictFirst: true}
 	several := len(r.Runs) > 1
 	for _, run := range r.Runs {
 		d.Linef("%s", join2(several, run.Name+": ", run.Line()))
@@ -306,8 +307,8 @@ func (r *Report) Document() *render.Document {
 		}
 	}
 	for _, c := range r.Charts {
-		d.Linef("%s. %s", c.Title, c.Caption)
-		for _, n := range c.Notes {
+		d.Blocks = append(d.Blocks, render.Block{Line: c.Title, Heading: true})
+		for _, n := range c.TableNotes {
 			d.Linef("%s", n)
 		}
 		d.Blocks = append(d.Blocks, render.Block{Table: c.Table})
@@ -316,11 +317,10 @@ func (r *Report) Document() *render.Document {
 		d.Linef("%s", a)
 	}
 	for _, run := range r.Runs {
-		if several {
-			d.Linef("Run %s", run.Name)
-		}
+		d.Blocks = append(d.Blocks, render.Block{Line: "Run " + run.Name, Heading: true})
 		d.Blocks = append(d.Blocks, run.Doc.Blocks...)
-		d.Linef("repeat: %s", run.Repeat)
+		d.Linef("The command that makes this run again:")
+		d.Blocks = append(d.Blocks, render.Block{Line: run.Repeat, Code: true})
 	}
 	if !several {
 		d.Overall = r.Runs[0].Doc.Overall

@@ -224,6 +224,70 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestMarkdown holds the form for pull requests: verdicts first, a heading for
+// each table of a chart and each run, no word on charts that it has not, and
+// lines that stay lines.
+func TestMarkdown(t *testing.T) {
+	few := loadRun(t, 3)
+	few.Cores[0].Response.P99IsMax = true
+	r := Build([]Source{{File: saved(t, "few.json", "load", few, nil)}})
+	d := r.Document()
+	var b strings.Builder
+	for _, f := range render.Formats() {
+		if f.Name == "markdown" {
+			if err := f.Write(&b, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	md, at := b.String(), 0
+	for _, want := range []string{"**ERRORS: 1 % of <2,020>**\n", "- **ERRORS** (fail)", "  - something & more\n", "\n## Response time per core\n\n| run |", "\n## Run few\n", "\n\\* too few samples", "\n```sh\ntbl load --key-prefix 'a b' --seed 3\n```\n"} {
+		k := strings.Index(md[at:], want)
+		if k < 0 {
+			t.Fatalf("no %q in its place:\n%s", want, md)
+		}
+		at += k
+	}
+	for _, c := range r.Charts {
+		if strings.Contains(md, c.Caption) {
+			t.Errorf("the caption of a chart that is not there: %q", c.Caption)
+		}
+	}
+	if strings.Count(md, "- **ERRORS**") != 1 {
+		t.Errorf("verdicts more than once:\n%s", md)
+	}
+}
+
+// TestCaption holds that a picture by itself says how to read it, within its
+// width.
+func TestCaption(t *testing.T) {
+	r := full(t)
+	for _, c := range r.Charts {
+		c.Notes = append(c.Notes, "Something was left out.")
+		var svg bytes.Buffer
+		if err := WriteSVG(&svg, []*Chart{c}); err != nil {
+			t.Fatal(err)
+		}
+		lines := c.captionLines()
+		if got := strings.Join(lines, " "); got != strings.Join(append([]string{c.Caption}, c.Notes...), " ") {
+			t.Errorf("%s: caption %q", c.Name, got)
+		}
+		for _, l := range lines {
+			var esc bytes.Buffer
+			if err := xml.EscapeText(&esc, []byte(l)); err != nil || !strings.Contains(svg.String(), esc.String()) {
+				t.Errorf("%s: no line %q in the SVG", c.Name, l)
+			}
+			if w := sans(textSize, inkMuted).Width(l); w > chartWidth {
+				t.Errorf("%s: a line is %v wide", c.Name, w)
+			}
+		}
+		inline, err := c.Inline("c")
+		if err != nil || strings.Contains(inline, lines[len(lines)-1]+"</text>") {
+			t.Errorf("%s: the page has the caption beside the chart: %v", c.Name, err)
+		}
+	}
+}
+
 // TestPictures holds SVG and PNG files: all charts in one, on white.
 func TestPictures(t *testing.T) {
 	r := full(t)

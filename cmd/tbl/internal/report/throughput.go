@@ -159,7 +159,7 @@ func throughputChart(lines []line) *Chart {
 		c.Caption += " No request failed."
 	}
 	if all := totalSeries(lines); all > len(rates) {
-		c.Notes = append(c.Notes, fmt.Sprintf("The first %d of %d series are drawn.", len(rates), all))
+		c.TableNotes = append(c.TableNotes, fmt.Sprintf("The first %d of %d series are drawn.", len(rates), all))
 	}
 	c.Table = t
 	c.Desc = "Throughput over time. " + strings.Join(desc, " ")

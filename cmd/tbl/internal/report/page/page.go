@@ -108,11 +108,27 @@ func Write(w io.Writer, r *report.Report) error {
 		p.Title = "tbl report of " + fmt.Sprintf("%d runs", len(r.Runs))
 		p.Headline = headline(r.Runs)
 	}
-	t, err := template.New("page").Parse(pageHTML)
+	t, err := template.New("page").Funcs(template.FuncMap{"words": words}).Parse(pageHTML)
 	if err != nil {
 		return err
 	}
 	return t.Execute(w, p)
+}
+
+// words is a text for people, what stands between backticks as code. A backtick
+// without another one stays as it is.
+func words(s string) template.HTML {
+	var b strings.Builder
+	for {
+		before, rest, open := strings.Cut(s, "`")
+		code, after, closed := strings.Cut(rest, "`")
+		if !open || !closed || code == "" {
+			b.WriteString(template.HTMLEscapeString(s))
+			return template.HTML(b.String())
+		}
+		b.WriteString(template.HTMLEscapeString(before) + "<code>" + template.HTMLEscapeString(code) + "</code>")
+		s = after
+	}
 }
 
 // headline says how the runs ended, the worst first.

@@ -30,7 +30,7 @@ func saved(t *testing.T) (r *report.Report, html string) {
 		}
 		if i == 0 {
 			f.Path = "x/<b>one&.json"
-			bad := verdict.Verdict{Name: verdict.Errors, State: verdict.Fail, Line: "ERRORS: <it> fails", Causes: []string{"something & more"}}
+			bad := verdict.Verdict{Name: verdict.Errors, State: verdict.Fail, Line: "ERRORS: <it> fails", Causes: []string{"something & more", "ask `tbl probe <name>`"}}
 			f.Fields["verdicts"], _ = json.Marshal([]verdict.Verdict{bad})
 			f.Fields["overall"], _ = json.Marshal(bad)
 			f.Header.Args = append(f.Header.Args, "--key-prefix", "a b", "--token", "***")
@@ -48,7 +48,7 @@ func saved(t *testing.T) (r *report.Report, html string) {
 // TestPage holds the page: the verdict first, whole in itself, words escaped.
 func TestPage(t *testing.T) {
 	r, page := saved(t)
-	order := []string{`<p class="headline s-fail">`, "&lt;b&gt;one&amp; fails", "ERRORS: &lt;it&gt; fails", "something &amp; more", "<svg", "--key-prefix &#39;a b&#39;", "stands for a secret"}
+	order := []string{`<p class="headline s-fail">`, "&lt;b&gt;one&amp; fails", "ERRORS: &lt;it&gt; fails", "something &amp; more", "<li>ask <code>tbl probe &lt;name&gt;</code></li>", "<svg", "--key-prefix &#39;a b&#39;", "stands for a secret"}
 	for i, at := 0, 0; i < len(order); i++ {
 		k := strings.Index(page[at:], order[i])
 		if k < 0 {
@@ -140,6 +140,22 @@ func TestLongTables(t *testing.T) {
 		}
 		if got := pageTableOf(table).Long; got != want {
 			t.Errorf("%d rows: long %v, want %v", rows, got, want)
+		}
+	}
+}
+
+// TestWords holds what stands between backticks as code, and nothing else as
+// HTML.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"ask with `tbl probe`.":  "ask with <code>tbl probe</code>.",
+		"`a<b`&`c`":              "<code>a&lt;b</code>&amp;<code>c</code>",
+		"one ` of <none>":        "one ` of &lt;none&gt;",
+		"``":                     "``",
+		"`<script>`<script>`<b>": "<code>&lt;script&gt;</code>&lt;script&gt;`&lt;b&gt;",
+	} {
+		if got := string(words(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

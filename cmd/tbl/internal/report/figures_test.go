@@ -143,8 +143,8 @@ func TestDeadCore(t *testing.T) {
 func TestTooFew(t *testing.T) {
 	info := &prober.InfoResult{Hits: []prober.CoreHits{{Core: core(0), Hits: 3}, {Core: core(1), Hits: 6}}}
 	c := Build([]Source{{File: saved(t, "few.json", "info", info, nil)}}).Charts[0]
-	if row := c.Table.Texts()[0]; row[6] != "too few" || !strings.Contains(c.Desc, "too few for a band") || len(c.Notes) != 1 {
-		t.Errorf("row %q, description %q, notes %q", row, c.Desc, c.Notes)
+	if row := c.Table.Texts()[0]; row[6] != "too few" || !strings.Contains(c.Desc, "too few for a band") || len(c.Notes) != 1 || strings.Contains(c.Caption, "band") {
+		t.Errorf("row %q, description %q, notes %q, caption %q", row, c.Desc, c.Notes, c.Caption)
 	}
 	svg, err := c.Inline("x")
 	if err != nil || marksIn(t, svg) != 2 {

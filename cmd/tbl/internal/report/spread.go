@@ -150,6 +150,9 @@ func spreadChart(lines []line) *Chart {
 	c.panels = []panel{{p, panelHeight, "share of " + what}}
 	c.Table = t
 	c.Caption = "Each point is a core's share; the band is where all cores of 999 in 1,000 even spreads fall. The axis does not begin at zero."
+	if len(c.Notes) == len(lines) {
+		c.Caption = "Each point is a core's share. The axis does not begin at zero."
+	}
 	if low-pad <= 0 {
 		c.Caption = strings.TrimSuffix(c.Caption, " The axis does not begin at zero.")
 	}

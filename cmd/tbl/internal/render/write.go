@@ -44,6 +44,7 @@ func Formats() []Format {
 }
 
 func writeText(w io.Writer, d *Document) error {
+	d = d.visible()
 	b := bufio.NewWriter(w)
 	for _, bl := range d.Blocks {
 		if bl.Table == nil {
@@ -156,6 +157,7 @@ func writeJSON(w io.Writer, d *Document) error {
 // writeCSV writes every table, each behind its header; a first column names
 // the table, so that one file holds them all and stays rectangular per table.
 func writeCSV(w io.Writer, d *Document) error {
+	d = d.visible()
 	c := csv.NewWriter(w)
 	for _, b := range d.Blocks {
 		if b.Table == nil {
@@ -202,6 +204,7 @@ func (t *Table) units() []string {
 }
 
 func writeMarkdown(w io.Writer, d *Document) error {
+	d = d.visible()
 	b := bufio.NewWriter(w)
 	// The pipe is escaped by us: it would end the cell.
 	esc := strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
+	"tbl/cmd/tbl/internal/render"
 	"tbl/target"
 	"tbl/timingstats/verdict"
 )
@@ -80,7 +82,28 @@ func outcomeCode(s verdict.State, interrupted bool) int {
 	return exitOK
 }
 
+// longestLine and longestValue are how many characters of an error a user gets
+// to see, and of a value in it that is others'.
+const (
+	longestLine  = 1000
+	longestValue = 80
+)
+
 // oneLine keeps an error to the one line that a user reads.
 func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+	return plainLine(strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " "))
+}
+
+// plainLine is a line as it may go to a terminal, whoever wrote parts of it.
+func plainLine(s string) string { return shortened(render.Visible(s), longestLine) }
+
+// shortened leaves out the middle of what is longer than limit characters: the
+// end of an error often says what to do.
+func shortened(s string, limit int) string {
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	r := []rune(s)
+	tail := (limit - 1) / 3
+	return string(r[:limit-1-tail]) + "…" + string(r[len(r)-tail:])
 }

@@ -78,7 +78,7 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 		}
 	}
 	for _, w := range p.warnings() {
-		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", w)
+		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", plainLine(w))
 	}
 	if werr := out.finish(c.Context, doc); werr != nil {
 		return werr

@@ -191,7 +191,7 @@ func sameSettings(files []*runfile.File) error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			if a, b := first.Header.Settings[name], f.Header.Settings[name]; names[name] && a != b {
-				return usagef("merge: settings differ: %s has --%s %q, %s %q: want clients that do the same", first.Path, name, a, f.Path, b)
+				return usagef("merge: settings differ: %s has --%s %q, %s %q: want clients that do the same", first.Path, name, shortened(a, longestValue), f.Path, shortened(b, longestValue))
 			}
 		}
 	}

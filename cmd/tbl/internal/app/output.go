@@ -353,7 +353,7 @@ func (a *app) github(d *render.Document) error {
 		if v.State == verdict.Fail || v.State == verdict.Incomplete {
 			// One annotation with the first finding: only ten of a kind are shown.
 			esc := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-			fmt.Fprintf(a.env.Stderr, "::error title=tbl %s::%s\n", d.Command, esc.Replace(v.Line))
+			fmt.Fprintf(a.env.Stderr, "::error title=tbl %s::%s\n", d.Command, render.Visible(esc.Replace(v.Line)))
 			break
 		}
 	}

@@ -4,14 +4,14 @@
 # docs/report-light.png and docs/report-dark.png, the report of a dataplane
 # before and after its names were found instead of built.
 #
-# Needs Go, curl and chromium. CHROMIUM names another browser of that family,
+# Needs Go and chromium. CHROMIUM names another browser of that family,
 # PORT a free port (default 18080).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 CHROMIUM=${CHROMIUM:-chromium}
 PORT=${PORT:-18080}
-for tool in go curl "$CHROMIUM"; do
+for tool in go "$CHROMIUM"; do
   command -v "$tool" >/dev/null || { echo "screenshots: no $tool on the path" >&2; exit 2; }
 done
 work=$(mktemp -d)
@@ -34,7 +34,11 @@ shoot() {
 # A dataplane whose cores built their names: most writes go to another core.
 "$work/tbl" serve --listen "127.0.0.1:$PORT" --seed 7 --cores 8 --fault deterministic-names 2>"$work/serve.log" &
 pids+=($!)
-curl --silent --retry 20 --retry-connrefused --retry-delay 1 "http://127.0.0.1:$PORT/info" >/dev/null
+# Its own word that it serves: on a port that is taken, another would answer.
+until grep -q "http://127.0.0.1:$PORT," "$work/serve.log"; do
+  kill -0 "${pids[0]}" 2>/dev/null || { echo "screenshots: no dataplane on port $PORT, PORT names another: $(cat "$work/serve.log")" >&2; exit 2; }
+  sleep 0.1
+done
 "$work/tbl" load --target "http://127.0.0.1:$PORT" --rate 2000 --duration 60s --max-errors 100 >/dev/null 2>&1 &
 pids+=($!)
 sleep 3

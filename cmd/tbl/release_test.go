@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,6 +159,38 @@ func TestReleaseKeeps(t *testing.T) {
 				t.Errorf("%s: %s is kept: %t, %v", c.name, f, kept, err)
 			}
 		}
+	}
+}
+
+// TestScreenshotsOfOurOwn: where the dataplane doesn't come up, no picture is
+// taken of whatever else answers on its port.
+func TestScreenshotsOfOurOwn(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a shell script")
+	}
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	defer stranger.Close()
+	_, port, err := net.SplitHostPort(stranger.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	for name, body := range map[string]string{
+		"go":       `printf '#!/bin/sh\necho tbl: the port is taken >&2\nexit 2\n' >"$3" && chmod +x "$3"`,
+		"chromium": `touch "${0%/*}/called"; exit 1`,
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("bash", filepath.Join(root, "scripts/screenshots.sh"))
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "CHROMIUM=chromium", "PORT="+port)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "no dataplane on port "+port) || !strings.Contains(string(out), "the port is taken") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "called")); err == nil {
+		t.Error("a picture of a stranger was taken")
 	}
 }
 

@@ -129,7 +129,8 @@ type LoadResult struct {
 
 	KnownCores int `json:"known_cores"` // the dataplane's own count, 0: it doesn't say
 	// SourcePorts is how many ports the connections came from, over and over;
-	// 0 where each request is as good as a new one.
+	// 0 where each request is as good as a new one. Of merged runs it is the
+	// number that spreads as their ports do together.
 	SourcePorts int                  `json:"source_ports,omitempty"`
 	Cores       []LoadCore           `json:"cores"`
 	Missing     []timingstats.CoreID `json:"missing"`

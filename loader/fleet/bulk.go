@@ -37,7 +37,7 @@ func Bulks(parts []Part[loader.BulkResult], cfg Config) (*loader.BulkResult, *Su
 	out := &loader.BulkResult{
 		Target: first.Target, Partial: w.partial, Stop: w.stop, Virtual: first.Virtual, Workers: w.workers, Seed: w.seed,
 		Accounting: w.acc, Requested: w.requested, ElapsedNS: w.run.ElapsedNS, WritesPerS: w.run.WritesPerS, Threshold: first.Threshold,
-		Response: w.response.Latency(), KnownCores: first.KnownCores, SourcePorts: w.ports,
+		Response: w.response.Latency(), KnownCores: first.KnownCores, SourcePorts: w.ports(),
 		Cores: []loader.BulkCore{}, Runs: []loader.RunSummary{w.run}, Warnings: append([]string{}, w.warnings...), Verdicts: []verdict.Verdict{},
 	}
 	if w.keys > 0 {
@@ -78,7 +78,7 @@ func Bulks(parts []Part[loader.BulkResult], cfg Config) (*loader.BulkResult, *Su
 	out.Warnings = append(out.Warnings, held...)
 	out.Verdicts = append(out.Verdicts, w.coverageAndErrors(heard, out.Missing, false, cfg)...)
 	out.Verdicts = append(out.Verdicts, locality,
-		verdict.JudgeUniformityOverPorts(counts, out.Missing, w.ports).Verdict, w.decay(max(out.OK, 1)))
+		verdict.JudgeUniformityOverPorts(counts, out.Missing, w.ports()).Verdict, w.decay(max(out.OK, 1)))
 	out.Verdicts = append(out.Verdicts, kept(views)...)
 	return out, &w.Summary, nil
 }

@@ -1,13 +1,16 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"tbl/loader"
 	"tbl/target"
+	"tbl/target/refplane"
 	"tbl/timingstats"
 )
 
@@ -48,6 +51,76 @@ func TestDamaged(t *testing.T) {
 		_, _, err := Loads(parts(ok, bad), Config{})
 		if !errors.Is(err, ErrApart) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "b") || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("%s: want %q, got %v", name, c.want, err)
+		}
+	}
+}
+
+// faulty is a dataplane of whose requests every seventh fails, in one of three
+// ways.
+type faulty struct {
+	target.Target
+	n atomic.Int64
+}
+
+func (f *faulty) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	err := f.Target.Do(ctx, req, ans)
+	if req.Op != target.OpLoad && req.Op != target.OpBulkLoad {
+		return err
+	}
+	n := f.n.Add(1)
+	switch {
+	case n%7 != 0 || err != nil:
+		return err
+	case n%21 == 0 && req.Op == target.OpBulkLoad:
+		ans.Written--
+		return nil
+	case n%14 == 0:
+		return &target.Error{Class: target.ClassTimeout, Completion: target.CompletionMaybe, Err: errors.New("late")}
+	}
+	return &target.Error{Class: target.ClassRefused, Completion: target.CompletionNotReached, Err: errors.New("refused")}
+}
+
+// TestHealthyIsNoDamage: whatever befalls a run, what it saves fits together.
+func TestHealthyIsNoDamage(t *testing.T) {
+	refused := func(v view) string { return v.contradiction() + v.damaged() }
+	for seed := range uint64(4) {
+		for _, retries := range []int{0, 2} {
+			p, err := refplane.New(refplane.Config{Cores: 4, Seed: seed + 1, Clock: refplane.Model})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			for _, cfg := range []loader.LoadConfig{
+				{Count: 2000}, {Count: 2000, Warmup: 20 * time.Millisecond}, {Count: 500, Warmup: time.Hour}, {Count: 1500, Rate: 1000, Warmup: 500 * time.Millisecond}, {},
+			} {
+				cfg.Seed, cfg.Retries, cfg.MaxErrors = seed, retries, 1
+				r, err := loader.Load(context.Background(), &faulty{Target: p}, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if retries == 0 && r.Sent > 100 && r.Failed == 0 {
+					t.Errorf("seed %d, %+v: nothing failed", seed, cfg)
+				}
+				if why := refused(view{
+					acc: &r.Accounting, writes: r.OK, requested: r.Requested, runs: r.Runs, response: r.Response, hist: r.ResponseHist,
+					workers: r.Workers, known: r.KnownCores, ports: r.SourcePorts, inside: insideLoad(r),
+				}); why != "" {
+					t.Errorf("seed %d, %+v: %s", seed, cfg, why)
+				}
+			}
+			b, err := loader.Bulk(context.Background(), &faulty{Target: p}, loader.BulkConfig{NumPosts: 200, UUIDsPerPost: 20, Seed: seed, Retries: retries, MaxErrors: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Mismatches == 0 {
+				t.Errorf("seed %d: no mismatch", seed)
+			}
+			if why := refused(view{
+				acc: &b.Accounting, writes: b.Written, requested: b.Requested, runs: b.Runs, response: b.Response, hist: b.ResponseHist,
+				workers: b.Workers, known: b.KnownCores, ports: b.SourcePorts, inside: insideBulk(b),
+			}); why != "" {
+				t.Errorf("seed %d: bulk: %s", seed, why)
+			}
 		}
 	}
 }

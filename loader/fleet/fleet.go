@@ -175,7 +175,7 @@ type whole struct {
 	workers   int
 	seed      uint64 // that of all, else 0
 	requested int64
-	ports     int
+	clumping  float64 // Σ n²/p of clients whose n requests came from p ports
 	response  timingstats.Recorder
 	partial   bool
 	stop      string
@@ -239,6 +239,18 @@ func join(parts []view, cfg Config) (*whole, error) {
 	return w, nil
 }
 
+// ports is how many ports spread all requests as their clients' ports do, 0:
+// each request is a draw of its own. Client i's n requests over p ports add
+// n + n²/p to a core's variance in the multinomial's unit (see
+// verdict.JudgeUniformityOverPorts), and variances of clients add up.
+func (w *whole) ports() int {
+	if w.clumping == 0 {
+		return 0
+	}
+	n := float64(w.run.OK)
+	return max(1, int(math.Round(n*n/w.clumping)))
+}
+
 // add sums p up.
 func (w *whole) add(p *view, offset time.Duration) {
 	run := p.run()
@@ -249,7 +261,9 @@ func (w *whole) add(p *view, offset time.Duration) {
 	w.run.Deleted += run.Deleted
 	w.workers += p.workers
 	w.requested += min(p.requested, math.MaxInt64-w.requested)
-	w.ports += p.ports
+	if p.ports > 0 {
+		w.clumping += float64(run.OK) * float64(run.OK) / float64(p.ports)
+	}
 	if p.seed != w.seed {
 		w.seed = 0
 	}

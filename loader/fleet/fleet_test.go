@@ -156,7 +156,7 @@ func TestEightPartsAreTheWhole(t *testing.T) {
 			if n > timingstats.ExactLimit {
 				same("percentiles", got.Response, whole.Response)
 			}
-			if len(sum.Clients) != len(rs) || sum.StartSkewNS != 0 || got.Workers != 32*len(rs) || got.SourcePorts != 28_000*len(rs) || got.Seed != 7 {
+			if len(sum.Clients) != len(rs) || sum.StartSkewNS != 0 || got.Workers != 32*len(rs) || got.SourcePorts > 28_000*len(rs) || got.SourcePorts < 20_000*len(rs) || got.Seed != 7 {
 				t.Errorf("n %d, seed %d: %d clients, skew %d, %d workers, %d ports, seed %d", n, seed, len(sum.Clients), sum.StartSkewNS, got.Workers, got.SourcePorts, got.Seed)
 			}
 		}
@@ -376,5 +376,42 @@ func TestAccount(t *testing.T) {
 	}
 	if !r.Partial || r.Stop != "b: interrupted" {
 		t.Errorf("partial %t: %s", r.Partial, r.Stop)
+	}
+}
+
+// Clients with unlike numbers of ports are as lumpy as the lumpiest makes them:
+// an even spread must not be called uneven.
+func TestPortsOfAll(t *testing.T) {
+	const cores, trials = 16, 300
+	for _, clients := range [][]struct{ n, ports int }{
+		{{100_000, 28_000}, {100_000, 500}},
+		{{280_000, 28_000}, {28_000, 28_000}},
+		{{5_000, 0}, {5_000, 100}},
+	} {
+		alarms := 0
+		for seed := range uint64(trials) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			counts := make([]verdict.CoreCount, cores)
+			w := new(whole)
+			for _, c := range clients {
+				w.add(&view{ports: c.ports, runs: []loader.RunSummary{{OK: int64(c.n)}}, acc: new(loader.Accounting)}, 0)
+				ports := c.ports
+				if ports == 0 {
+					ports = c.n
+				}
+				for p := range ports { // each port's core is drawn once
+					counts[rng.IntN(cores)].Count += int64(c.n*(p+1)/ports - c.n*p/ports)
+				}
+			}
+			for i := range counts {
+				counts[i].Core.Core = i
+			}
+			if verdict.JudgeUniformityOverPorts(counts, nil, w.ports()).P < 0.001 {
+				alarms++
+			}
+		}
+		if alarms > 4 { // 0.3 are to be expected, five in one of 10,000 cases
+			t.Errorf("%v: %d of %d even spreads called uneven", clients, alarms, trials)
+		}
 	}
 }

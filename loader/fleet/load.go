@@ -32,7 +32,7 @@ func Loads(parts []Part[loader.LoadResult], cfg Config) (*loader.LoadResult, *Su
 	out := &loader.LoadResult{
 		Target: first.Target, Mode: first.Mode, Partial: w.partial, Stop: w.stop, Virtual: first.Virtual, Workers: w.workers, Seed: w.seed,
 		Accounting: w.acc, Requested: w.requested, ElapsedNS: w.run.ElapsedNS, WritesPerS: w.run.WritesPerS,
-		OpenLoop: first.OpenLoop, ShapedSchedule: first.ShapedSchedule, KnownCores: first.KnownCores, SourcePorts: w.ports,
+		OpenLoop: first.OpenLoop, ShapedSchedule: first.ShapedSchedule, KnownCores: first.KnownCores, SourcePorts: w.ports(),
 		Cores: []loader.LoadCore{}, Runs: []loader.RunSummary{w.run}, Warnings: append([]string{}, w.warnings...), Verdicts: []verdict.Verdict{},
 	}
 	if w.keys > 0 {
@@ -65,7 +65,7 @@ func Loads(parts []Part[loader.LoadResult], cfg Config) (*loader.LoadResult, *Su
 	out.Missing = missing(views, heard)
 	out.Verdicts = append(out.Verdicts, w.coverageAndErrors(heard, out.Missing, onlyCore(out.Steering), cfg)...)
 	if out.Steering == nil {
-		out.Verdicts = append(out.Verdicts, verdict.JudgeUniformityOverPorts(counts, out.Missing, w.ports).Verdict)
+		out.Verdicts = append(out.Verdicts, verdict.JudgeUniformityOverPorts(counts, out.Missing, w.ports()).Verdict)
 	}
 	out.Verdicts = append(out.Verdicts, t.tail(out.OpenLoop))
 	if !out.ShapedSchedule {

@@ -48,8 +48,11 @@ func (d *Document) visible() *Document {
 	out.Blocks = slices.Clone(d.Blocks)
 	for i := range out.Blocks {
 		b := &out.Blocks[i]
-		// A block may be of several lines.
-		b.Line = strings.Join(visibleTexts(strings.Split(b.Line, "\n")), "\n")
+		if b.Code { // of several lines
+			b.Line = strings.Join(visibleTexts(strings.Split(b.Line, "\n")), "\n")
+		} else {
+			b.Line = Visible(b.Line)
+		}
 		if b.Table != nil {
 			b.Table = b.Table.visible()
 		}

@@ -32,7 +32,7 @@ func Load(r *loader.LoadResult) *Document {
 		if r.Connections > 0 {
 			opened = fmt.Sprintf("%s for %s requests; ", Int(r.Connections), Int(r.Sent))
 		}
-		d.Linef("connections: %sclosed first by the server %s, by us %s (there is the TIME_WAIT)", opened, Int(r.ServerClosed), Int(r.ClientClosed))
+		d.Linef("connections: %sclosed first by the server %s, by us %s (TIME_WAIT is on that side; with --linger-reset on neither)", opened, Int(r.ServerClosed), Int(r.ClientClosed))
 	}
 	if r.OpenLoop {
 		d.Linef("open loop: offered %s, sent %s, latest start %s behind its moment",

@@ -33,6 +33,8 @@ type core struct {
 	cmd   table.Command // of the request under way
 	key   []byte        // of a probe
 	line  []byte        // log lines being made
+	stamp stamp         // of log lines
+	head  string        // of log lines, behind the stamp
 	spent float64       // model clock: clicks that the request has cost so far
 	debt  time.Duration
 	busy  int64 // model clock: when the core is free again, ns

@@ -62,7 +62,7 @@ func (d *dag) core(c target.Conn) int {
 	var b [34]byte
 	n := 0
 	if d.kind != Ports {
-		a := c.Src.Addr().Unmap().As16()
+		a := c.Src.Addr().As16() // of IPv4 the mapped form
 		n += copy(b[n:], a[:])
 	}
 	if d.kind != SrcIP {
@@ -70,7 +70,7 @@ func (d *dag) core(c target.Conn) int {
 		n += 2
 	}
 	if d.kind == Tuple {
-		a := c.Dst.Addr().Unmap().As16()
+		a := c.Dst.Addr().As16()
 		n += copy(b[n:], a[:])
 	}
 	point := uint32(table.Hash(d.seed, b[:n]))

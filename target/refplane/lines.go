@@ -9,10 +9,16 @@ import (
 // The message forms of the log. A line is made in the core's own buffer after
 // the write has been timed.
 
-// begin starts a line with the prefix and the core.
-func (c *core) begin() []byte {
-	return append(c.p.log.appendPrefix(c.line[:0], c.id, c.p.wallTime(c)), "tmm="...)
+// prefix starts a line with what comes before a rule's message.
+func (c *core) prefix() []byte {
+	if c.head == "" {
+		c.head = c.p.log.head(c.id) + "Rule /Common/LOCALDB <HTTP_REQUEST>: "
+	}
+	return append(c.stamp.append(c.line[:0], c.p.wallTime(c)), c.head...)
 }
+
+// begin starts a line with the prefix and the core.
+func (c *core) begin() []byte { return append(c.prefix(), "tmm="...) }
 
 // end hands the line over.
 func (c *core) end(b []byte) {
@@ -51,8 +57,7 @@ func (c *core) logProbe(name []byte, clicks, entries int64, owner bool) {
 	if c.p.log == nil {
 		return
 	}
-	b := c.p.log.appendPrefix(c.line[:0], c.id, c.p.wallTime(c))
-	b = append(b, "PROBE tmm="...)
+	b := append(c.prefix(), "PROBE tmm="...)
 	b = strconv.AppendInt(b, int64(c.id), 10)
 	b = append(b, " subtable="...)
 	b = appendEncoded(b, name)

@@ -32,10 +32,19 @@ type sampleLog struct {
 	err     error
 }
 
-const logMemory = 64 << 20
+// How much may be pending: as much as a slow writer may need time for, or,
+// where the cores wait for the writer, what stays in the processor's caches
+// between the two.
+const (
+	logMemory  = 64 << 20
+	waitMemory = 64 << 10
+)
 
 func newSampleLog(w io.Writer, slot, pid int, wait bool) *sampleLog {
 	l := &sampleLog{w: w, host: "tbl ", full: logMemory, wait: wait, done: make(chan struct{})}
+	if wait {
+		l.full = waitMemory
+	}
 	if slot > 0 {
 		l.host = "slot" + strconv.Itoa(slot) + "/tbl "
 	}
@@ -60,7 +69,7 @@ func (l *sampleLog) add(b []byte) {
 		l.held += lines
 	default:
 		if l.held > 0 {
-			l.pending = l.appendHead(l.pending, 0, time.Now())
+			l.pending = append((&stamp{}).append(l.pending, time.Now()), l.head(0)...)
 			l.pending = append(l.pending, "Re-enabling general logging; held "...)
 			l.pending = strconv.AppendInt(l.pending, l.held, 10)
 			l.pending = append(l.pending, " messages.\n"...)
@@ -75,21 +84,32 @@ func (l *sampleLog) add(b []byte) {
 	l.mu.Unlock()
 }
 
-// appendPrefix appends what comes before a rule's message.
-func (l *sampleLog) appendPrefix(b []byte, core int, now time.Time) []byte {
-	return append(l.appendHead(b, core, now), "Rule /Common/LOCALDB <HTTP_REQUEST>: "...)
+// head is what stands between the time and a message of the core's process.
+func (l *sampleLog) head(core int) string {
+	process := "info tmm"
+	if core > 0 {
+		process += strconv.Itoa(core)
+	}
+	return " " + l.host + process + l.pid
 }
 
-// appendHead appends what comes before a message of the core's process.
-func (l *sampleLog) appendHead(b []byte, core int, now time.Time) []byte {
-	b = now.UTC().AppendFormat(b, "2006-01-02T15:04:05.000-07:00")
-	b = append(b, ' ')
-	b = append(b, l.host...)
-	b = append(b, "info tmm"...)
-	if core > 0 {
-		b = strconv.AppendInt(b, int64(core), 10)
+// stamp writes times, UTC in milliseconds. It keeps the text of the last
+// second: lines that follow each other mostly share it. The zero value is
+// ready.
+type stamp struct {
+	unix int64
+	text []byte // up to the seconds, of unix; empty: none yet
+}
+
+func (s *stamp) append(b []byte, now time.Time) []byte {
+	if unix := now.Unix(); unix != s.unix || len(s.text) == 0 {
+		s.unix = unix
+		s.text = now.UTC().AppendFormat(s.text[:0], "2006-01-02T15:04:05")
 	}
-	return append(b, l.pid...)
+	ms := now.Nanosecond() / 1e6
+	b = append(b, s.text...)
+	b = append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
+	return append(b, "+00:00"...)
 }
 
 func (l *sampleLog) run() {

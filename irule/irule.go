@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed localdb.tcl
@@ -91,9 +92,15 @@ func PrivatePrefixes() []netip.Prefix {
 	}
 }
 
+// Compiled when first needed: most runs of a program that holds the rules
+// render none.
 var (
-	secretRE  = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{1,256}$`)
-	virtualRE = regexp.MustCompile(`^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*/?[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	secretRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{1,256}$`)
+	})
+	virtualRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*/?[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	})
 )
 
 // Validate reports the first option that can't be rendered.
@@ -114,7 +121,7 @@ func (o Options) Validate() error {
 			return fmt.Errorf("%s %d: want %d to %d", f.name, f.value, f.min, f.max)
 		}
 	}
-	if o.Secret != "" && !secretRE.MatchString(o.Secret) {
+	if o.Secret != "" && !secretRE().MatchString(o.Secret) {
 		return fmt.Errorf("secret: want 1 to 256 letters, digits or -._~+/=, because it goes into a Tcl string and an HTTP header")
 	}
 	for _, p := range o.Allow {
@@ -122,7 +129,7 @@ func (o Options) Validate() error {
 			return fmt.Errorf("allow %v: not an address range", p)
 		}
 	}
-	if o.Virtual != "" && !virtualRE.MatchString(o.Virtual) {
+	if o.Virtual != "" && !virtualRE().MatchString(o.Virtual) {
 		return fmt.Errorf("virtual %q: want a name or /partition/name", o.Virtual)
 	}
 	if o.Destination != (netip.AddrPort{}) && (!o.Destination.IsValid() || o.Destination.Port() == 0 || o.Destination.Addr().Zone() != "") {

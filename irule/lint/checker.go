@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // checker is one run over one source: a first walk notes what variables are
@@ -28,7 +29,9 @@ type checker struct {
 	allowed map[int][]string // rules that a line allows to break
 }
 
-var allowRE = regexp.MustCompile(`#\s*lint:allow\s+([a-z0-9-]+(?:[ \t,]+[a-z0-9-]+)*)`)
+var allowRE = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`#\s*lint:allow\s+([a-z0-9-]+(?:[ \t,]+[a-z0-9-]+)*)`)
+})
 
 func (c *checker) run() {
 	c.rules = make(map[string]Rule)
@@ -44,7 +47,7 @@ func (c *checker) run() {
 	for i, line := range strings.Split(c.src, "\n") {
 		c.starts = append(c.starts, at)
 		at += len(line) + 1
-		if m := allowRE.FindStringSubmatch(line); m != nil {
+		if m := allowRE().FindStringSubmatch(line); m != nil {
 			ids := strings.FieldsFunc(m[1], func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
 			c.allowed[i+1] = append(c.allowed[i+1], ids...)
 			if strings.HasPrefix(strings.TrimSpace(line), "#") { // alone: about the next line

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // tcl85Commands came after 8.4.
@@ -32,10 +33,16 @@ var knownEvents = []string{
 	"USER_REQUEST", "USER_RESPONSE", "WS_", "XML_", "CONNECTOR_", "ADAPT_", "AVR_", "EPI_", "JSON_", "SSE_",
 }
 
+// Compiled when first needed: most runs of a program that can check rules
+// check none.
 var (
-	blockRE   = regexp.MustCompile(`(?i)(block|(^|[^a-z])ban(ned|s|list)?([^a-z]|$)|black|deny|denied|jail|quarantine|lockout|penalt)`)
-	literalRE = regexp.MustCompile(`^\^?[A-Za-z0-9 /_:=,;@%&#~-]+\$?$`)
-	numberRE  = regexp.MustCompile(`^[-+]?[0-9.]+$`)
+	blockRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(block|(^|[^a-z])ban(ned|s|list)?([^a-z]|$)|black|deny|denied|jail|quarantine|lockout|penalt)`)
+	})
+	literalRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\^?[A-Za-z0-9 /_:=,;@%&#~-]+\$?$`)
+	})
+	numberRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+]?[0-9.]+$`) })
 )
 
 // command is the second walk: every check that looks at one command.
@@ -230,7 +237,7 @@ func (c *checker) touches(cmd command, t tableCommand, in scope) {
 		if len(t.args) > 0 {
 			text += " " + t.args[0].raw
 		}
-		if !t.flags["-notouch"] && blockRE.MatchString(text) && !c.untimed[t.where()] {
+		if !t.flags["-notouch"] && blockRE().MatchString(text) && !c.untimed[t.where()] {
 			c.report("lookup-touches", cmd.pos(), "looking extends the entry's time")
 		}
 	}
@@ -403,7 +410,7 @@ func (c *checker) regexp(cmd command) {
 		if w.raw == "--" {
 			continue
 		}
-		if p, ok := w.literal(); ok && literalRE.MatchString(p) {
+		if p, ok := w.literal(); ok && literalRE().MatchString(p) {
 			c.report("regexp-literal", cmd.pos(), "the pattern "+w.raw+" is plain text")
 		}
 		return

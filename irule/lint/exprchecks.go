@@ -65,7 +65,7 @@ func (c *checker) expression(text string, pos int, in scope) {
 				c.report("string-compare", at, fmt.Sprintf("%s compares numbers first", t.text))
 			}
 		case "matches_regex":
-			if s := strings.Trim(right, "\"{}"); s != "" && literalRE.MatchString(s) {
+			if s := strings.Trim(right, "\"{}"); s != "" && literalRE().MatchString(s) {
 				c.report("regexp-literal", at, "the pattern "+right+" is plain text")
 			}
 		case "contains":
@@ -82,5 +82,5 @@ func isText(s string) bool {
 		return false
 	}
 	inner := s[1 : len(s)-1]
-	return !strings.ContainsAny(inner, "$[") && !numberRE.MatchString(inner)
+	return !strings.ContainsAny(inner, "$[") && !numberRE().MatchString(inner)
 }

@@ -27,11 +27,17 @@ type Env struct {
 	// HalveProcessors makes the process use half as many processors at once,
 	// however often it is called; nil: a run leaves that alone.
 	HalveProcessors func()
+	// CollectLater lets the process's garbage lie for longer, within a limit of
+	// memory, from here on; nil: a run leaves that alone.
+	CollectLater func()
 }
 
 // System is the process's own world.
 func System() Env {
-	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, HalveProcessors: halveProcessors(os.Getenv)}
+	return Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		HalveProcessors: halveProcessors(os.Getenv), CollectLater: collectLater(os.Getenv),
+	}
 }
 
 // app is one run of the program.
@@ -65,13 +71,13 @@ func Run(ctx context.Context, env Env, args []string) int {
 }
 
 func (a *app) run(ctx context.Context, args []string) error {
-	c := a.cli()
 	switch {
 	case len(args) > 0 && args[0] == "help":
 		args = append(slices.Clone(args[1:]), "--help")
 	case len(args) == 1 && (args[0] == "--version" || args[0] == "-v"):
 		args = []string{"version"}
 	}
+	c := a.tree(a.needed(args))
 	if len(args) > 0 {
 		if cmd := c.Command(args[0]); cmd != nil {
 			args = append([]string{args[0]}, flagsFirst(cmd.Flags, args[1:])...)
@@ -80,8 +86,50 @@ func (a *app) run(ctx context.Context, args []string) error {
 	return c.RunContext(ctx, append([]string{"tbl"}, args...))
 }
 
-// cli builds the command tree.
-func (a *app) cli() *cli.App {
+// entry is a command in the table of them.
+type entry struct {
+	names []string // the first one leads, the others are aliases
+	build func() *cli.Command
+	whole bool // it works on the whole tree
+}
+
+// entries is the table of commands, in the order of the help.
+func (a *app) entries() []entry {
+	one := func(name string, build func() *cli.Command) entry { return entry{names: []string{name}, build: build} }
+	return []entry{
+		one("validate", a.validateCommand), one("serve", a.serveCommand), one("info", a.infoCommand),
+		one("whoami", a.whoamiCommand), one("dump", a.dumpCommand), one("reset", a.resetCommand),
+		one("load", a.loadCommand), one("bulk-post", a.bulkPostCommand), one("probe", a.probeCommand),
+		{names: []string{"timing-stats", "stats"}, build: a.statsCommand},
+		one("sticky", a.stickyCommand), one("find-names", a.findNamesCommand), one("meta", a.metaCommand),
+		one("session", a.sessionCommand), one("compare", a.compareCommand), one("merge", a.mergeCommand),
+		one("report", a.reportCommand), one("irule", a.iruleCommand), one("lint", a.lintCommand),
+		{names: []string{"completion"}, build: a.completionCommand, whole: true},
+		{names: []string{"man"}, build: a.manCommand, whole: true},
+		one("version", a.versionCommand),
+	}
+}
+
+// needed are the commands that a command line needs: the one that it names,
+// else all of them. Building a command costs the library more than reading a
+// short log does.
+func (a *app) needed(args []string) []entry {
+	all := a.entries()
+	if len(args) > 0 {
+		for _, e := range all {
+			if slices.Contains(e.names, args[0]) && !e.whole {
+				return []entry{e}
+			}
+		}
+	}
+	return all
+}
+
+// cli builds the tree of all commands.
+func (a *app) cli() *cli.App { return a.tree(a.entries()) }
+
+// tree builds a tree of some commands.
+func (a *app) tree(entries []entry) *cli.App {
 	c := &cli.App{
 		Name:                      "tbl",
 		Usage:                     "does the work land where its state lives?",
@@ -101,18 +149,14 @@ func (a *app) cli() *cli.App {
 			}
 			return cli.ShowAppHelp(c)
 		},
-		Commands: []*cli.Command{
-			a.validateCommand(), a.serveCommand(), a.infoCommand(), a.whoamiCommand(), a.dumpCommand(),
-			a.resetCommand(), a.loadCommand(), a.bulkPostCommand(), a.probeCommand(), a.statsCommand(), a.stickyCommand(),
-			a.findNamesCommand(), a.metaCommand(), a.sessionCommand(), a.compareCommand(), a.mergeCommand(), a.reportCommand(),
-			a.iruleCommand(), a.lintCommand(),
-			a.completionCommand(), a.manCommand(), a.versionCommand(),
-		},
+	}
+	for _, e := range entries {
+		cmd := e.build()
+		cmd.Name, cmd.Aliases = e.names[0], e.names[1:]
+		finish(cmd)
+		c.Commands = append(c.Commands, cmd)
 	}
 	c.OnUsageError = onUsageError
-	for _, cmd := range c.Commands {
-		finish(cmd)
-	}
 	return c
 }
 

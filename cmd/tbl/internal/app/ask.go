@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) infoCommand() *cli.Command {
-	return a.askCommand("info", "ask which cores there are", 30,
+	return a.askCommand("ask which cores there are", 30,
 		func(ctx context.Context, t target.Target, cfg prober.AskConfig) (*render.Document, error) {
 			r, err := prober.Info(ctx, t, cfg)
 			if r == nil {
@@ -22,7 +22,7 @@ func (a *app) infoCommand() *cli.Command {
 }
 
 func (a *app) whoamiCommand() *cli.Command {
-	return a.askCommand("whoami", "ask every core for its subtable and counters; check that the names are unique", 30,
+	return a.askCommand("ask every core for its subtable and counters; check that the names are unique", 30,
 		func(ctx context.Context, t target.Target, cfg prober.AskConfig) (*render.Document, error) {
 			r, err := prober.Whoami(ctx, t, cfg)
 			if r == nil {
@@ -33,7 +33,7 @@ func (a *app) whoamiCommand() *cli.Command {
 }
 
 func (a *app) dumpCommand() *cli.Command {
-	return a.askCommand("dump", "list the keys that each core holds", 30,
+	return a.askCommand("list the keys that each core holds", 30,
 		func(ctx context.Context, t target.Target, cfg prober.AskConfig) (*render.Document, error) {
 			r, err := prober.Dump(ctx, t, cfg)
 			if r == nil {
@@ -44,9 +44,8 @@ func (a *app) dumpCommand() *cli.Command {
 }
 
 // askCommand is a command that only asks.
-func (a *app) askCommand(name, usage string, requests int, ask func(context.Context, target.Target, prober.AskConfig) (*render.Document, error)) *cli.Command {
+func (a *app) askCommand(usage string, requests int, ask func(context.Context, target.Target, prober.AskConfig) (*render.Document, error)) *cli.Command {
 	return &cli.Command{
-		Name:  name,
 		Usage: usage,
 		Flags: commandFlags(
 			intFlag("", "requests", requests, "requests at least; it goes on until every core answered or a miss is unlikely"),
@@ -60,7 +59,7 @@ func (a *app) askCommand(name, usage string, requests int, ask func(context.Cont
 			return a.measure(c, needs{}, func(ctx context.Context, p *plane) (*render.Document, error) {
 				cfg := cfg
 				cfg.Progress = new(prober.Progress)
-				defer a.progress(c, proberSnapshot(name, cfg.Progress))()
+				defer a.progress(c, proberSnapshot(c.Command.Name, cfg.Progress))()
 				return ask(ctx, p, cfg)
 			})
 		},

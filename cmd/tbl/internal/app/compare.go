@@ -21,7 +21,6 @@ import (
 
 func (a *app) compareCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "compare",
 		Usage:     "saved runs against saved runs: what changed, by how much, is it real",
 		ArgsUsage: "BASE NEW",
 		Description: "Each side is a run file (--export FILE.json), a directory of them, or a quoted glob.\n" +

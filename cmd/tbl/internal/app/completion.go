@@ -17,7 +17,6 @@ func (a *app) completionCommand() *cli.Command {
 		names = append(names, s.Name)
 	}
 	return &cli.Command{
-		Name:      "completion",
 		Usage:     "print a completion script: source <(tbl completion bash)",
 		ArgsUsage: strings.Join(names, "|"),
 		Action: func(c *cli.Context) error {
@@ -36,7 +35,6 @@ func (a *app) completionCommand() *cli.Command {
 
 func (a *app) manCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "man",
 		Usage: "print the manual page: tbl man | man -l -",
 		Action: func(c *cli.Context) error {
 			_, err := fmt.Fprint(a.stdout, commandref.Manual(program(c.App)))

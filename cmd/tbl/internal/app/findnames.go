@@ -13,7 +13,6 @@ import (
 
 func (a *app) findNamesCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "find-names",
 		Usage: "find names that each core owns, for an application to be configured with",
 		Flags: commandFlags(
 			ownEnv("find-names", stringFlag("", "cores", "all", "cores that names are wanted for: all, or a list such as 0,2,5")),

@@ -34,7 +34,6 @@ func (a *app) iruleCommand() *cli.Command {
 		fmt.Fprintf(&about, "%-8s %s\n", f.name, f.usage)
 	}
 	return &cli.Command{
-		Name:        "irule",
 		Usage:       "print the two iRules for a BIG-IP, or the tmsh input that loads them",
 		ArgsUsage:   strings.Join(iruleNames(), "|"),
 		Description: strings.TrimSuffix(about.String(), "\n"),

@@ -32,7 +32,6 @@ func lintFormatNames() (names []string) {
 
 func (a *app) lintCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "lint",
 		Usage:     "check iRules for known locality and throughput mistakes",
 		ArgsUsage: "RULE.tcl|-…",
 		Description: "Each finding names its line, what it costs, and what to write instead; errors end in exit 1.\n" +

@@ -18,7 +18,6 @@ import (
 
 func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "load",
 		Usage: "write, one write per fresh connection",
 		Flags: overNodes(commandFlags(
 			intFlag("", "count", 0, "number of writes (neither --count nor --file nor --duration: until every core was covered)"),
@@ -254,7 +253,6 @@ func loaderSnapshot(label string, p *loader.Progress) func() render.Snapshot {
 
 func (a *app) bulkPostCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "bulk-post",
 		Usage: "write batches of fresh UUIDv4 keys, one batch per POST",
 		Flags: overNodes(commandFlags(
 			intFlag("", "num-posts", loader.DefaultNumPosts, "number of batches"),

@@ -22,7 +22,6 @@ import (
 
 func (a *app) mergeCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "merge",
 		Usage:     "runs that several client machines made at the same time, as one run",
 		ArgsUsage: "RUN…",
 		Description: "Each RUN is a run file (--export FILE.json) of load or bulk-post, a directory of them, or a quoted glob.\n" +

@@ -12,7 +12,6 @@ import (
 
 func (a *app) metaCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "meta",
 		Usage: "when an entry was created and last touched, and what is left of its timers",
 		Flags: flags([]cli.Flag{
 			stringFlag("", "subtable", "", "`NAME` of the subtable"),

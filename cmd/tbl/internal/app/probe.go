@@ -22,7 +22,6 @@ const defaultProbeName = "uuid_01"
 
 func (a *app) probeCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "probe",
 		Usage: "find out which core owns a name",
 		Flags: flags([]cli.Flag{
 			stringsFlag("", "name", "subtable `NAME` to ask about (repeatable; default: "+defaultProbeName+")"),

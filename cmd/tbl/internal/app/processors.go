@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"tbl/target/remote"
@@ -16,6 +17,21 @@ func halveProcessors(getenv func(string) string) func() {
 	return func() {
 		if getenv("GOMAXPROCS") == "" {
 			once.Do(func() { runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)) })
+		}
+	}
+}
+
+// collectLater is Env.CollectLater of the process: garbage is collected when it
+// is four times what is in use, or earlier where the memory would come near to
+// 64 MiB; either unless the user has said so. It is not taken back at the end of
+// a run: that would start a collection just before the process ends.
+func collectLater(getenv func(string) string) func() {
+	return func() {
+		if getenv("GOGC") == "" {
+			debug.SetGCPercent(400)
+		}
+		if getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(60 << 20)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"tbl/target/remote"
@@ -43,5 +44,36 @@ func TestProcessorsAreTheUsersToSay(t *testing.T) {
 	halve()
 	if now := runtime.GOMAXPROCS(0); now != 2 {
 		t.Errorf("half of 4 processors are %d", now)
+	}
+}
+
+func TestCollectionIsTheUsersToSay(t *testing.T) {
+	percent, limit := debug.SetGCPercent(90), debug.SetMemoryLimit(1<<30)
+	defer func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}()
+	for said, want := range map[string]struct {
+		percent int
+		limit   int64
+	}{
+		"":           {400, 60 << 20},
+		"GOGC":       {90, 60 << 20},
+		"GOMEMLIMIT": {400, 1 << 30},
+	} {
+		debug.SetGCPercent(90)
+		debug.SetMemoryLimit(1 << 30)
+		collectLater(func(name string) string {
+			if name == said {
+				return "7"
+			}
+			return ""
+		})()
+		if got := debug.SetGCPercent(90); got != want.percent {
+			t.Errorf("with %q said, garbage is collected at %d %%, want %d", said, got, want.percent)
+		}
+		if got := debug.SetMemoryLimit(-1); got != want.limit {
+			t.Errorf("with %q said, the limit is %d bytes, want %d", said, got, want.limit)
+		}
 	}
 }

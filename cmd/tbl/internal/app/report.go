@@ -103,7 +103,6 @@ func (a *app) reportCommand() *cli.Command {
 		kinds = append(kinds, k.Name)
 	}
 	return &cli.Command{
-		Name:      "report",
 		Usage:     "saved runs as one HTML page with charts, or as pictures, Markdown, JUnit",
 		ArgsUsage: "RUN…",
 		Description: "Each RUN is a run file (--export FILE.json), a directory of them, or a quoted glob; several runs are\n" +

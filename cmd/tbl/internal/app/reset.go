@@ -11,7 +11,6 @@ import (
 
 func (a *app) resetCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "reset",
 		Usage: "delete the entries of every core's own subtable",
 		Flags: commandFlags(
 			intFlag("", "requests", 0, "requests (default: 200, more for more cores)"),

@@ -14,7 +14,6 @@ import (
 
 func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "serve",
 		Usage: "offer the reference dataplane over HTTP",
 		Flags: flags([]cli.Flag{
 			stringFlag("", "listen", "127.0.0.1:8080", "`ADDRESS` to listen on; port 0 picks one"),

@@ -15,7 +15,6 @@ import (
 
 func (a *app) sessionCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "session",
 		Usage: "one subtable per session, or not? the life of many sessions over three designs, side by side",
 		Flags: commandFlags(
 			intFlag("", "sessions", session.DefaultSessions, "number of sessions"),

@@ -24,7 +24,6 @@ import (
 
 func (a *app) stickyCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "sticky",
 		Usage: "run transactions over several nodes and find out whether each stays on one",
 		Description: "Three forms: embedded nodes (--nodes), remote nodes balanced by tbl (--target, repeated),\n" +
 			"or somebody else's load balancer (--via).",

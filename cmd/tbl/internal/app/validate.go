@@ -18,7 +18,6 @@ import (
 
 func (a *app) validateCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "validate",
 		Usage: "the five-step proof that every core writes to storage it owns",
 		Flags: commandFlags(
 			intFlag("", "count", 0, "writes of the load (default: as many as the cores need, 100,000 for 4)"),

@@ -64,7 +64,6 @@ func versionFormats() []string { return []string{"text", "json"} }
 
 func (a *app) versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "version",
 		Usage: "print version, commit and Go release",
 		Flags: []cli.Flag{among(ownEnv("version", stringFlag("", "format", "text", "what goes to stdout: text, json")), versionFormats()...)},
 		Action: func(c *cli.Context) error {

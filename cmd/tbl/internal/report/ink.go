@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -79,11 +80,16 @@ var (
 	markEnd   = color.NRGBA{0x01, 0x02, 0x04, 0xFF}
 )
 
+// Compiled with the first picture: most commands draw none.
 var (
-	svgStyle = regexp.MustCompile(`\s*style="([^"]*)"`)
-	svgColor = regexp.MustCompile(`#[0-9A-F]{6}`)
-	svgText  = regexp.MustCompile(`(<text [^>]*font-size:([0-9.]+)px[^>]*)>([^<]*)</text>`)
-	svgHead  = regexp.MustCompile(`(?s)^.*?<svg width="([0-9.]+)pt" height="([0-9.]+)pt"[^>]*>`)
+	svgStyle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s*style="([^"]*)"`) })
+	svgColor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#[0-9A-F]{6}`) })
+	svgText  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(<text [^>]*font-size:([0-9.]+)px[^>]*)>([^<]*)</text>`)
+	})
+	svgHead = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)^.*?<svg width="([0-9.]+)pt" height="([0-9.]+)pt"[^>]*>`)
+	})
 )
 
 // Hex is a colour as a style sheet writes it.
@@ -114,7 +120,7 @@ func finishSVG(v *vgsvg.Canvas, charts []*Chart, id string, page bool) (string, 
 		return "", fmt.Errorf("write the chart: %w", err)
 	}
 	s := raw.String()
-	head := svgHead.FindStringSubmatch(s)
+	head := svgHead().FindStringSubmatch(s)
 	if head == nil {
 		return "", fmt.Errorf("write the chart: the library's SVG has another head than expected")
 	}
@@ -123,23 +129,23 @@ func finishSVG(v *vgsvg.Canvas, charts []*Chart, id string, page bool) (string, 
 	s = strings.NewReplacer(begin+"\n"+end+"\n", "", begin, `<g class="marks">`, end, `</g>`).Replace(s)
 	// Letters in attributes' quotes are the library's own: those of labels are
 	// escaped.
-	s = svgStyle.ReplaceAllStringFunc(s, func(attr string) string {
+	s = svgStyle().ReplaceAllStringFunc(s, func(attr string) string {
 		var keep []string
-		for _, d := range strings.Split(svgStyle.FindStringSubmatch(attr)[1], ";") {
+		for _, d := range strings.Split(svgStyle().FindStringSubmatch(attr)[1], ";") {
 			name, _, _ := strings.Cut(d, ":")
 			if name == "font-family" || strings.HasPrefix(name, "font-") && name != "font-size" {
 				continue
 			}
 			if page {
-				d = svgColor.ReplaceAllStringFunc(d, variable)
+				d = svgColor().ReplaceAllStringFunc(d, variable)
 			}
 			keep = append(keep, d)
 		}
 		return ` style="` + strings.Join(keep, ";") + `"`
 	})
 	// The layout counts with one font's widths; another font is fitted to them.
-	s = svgText.ReplaceAllStringFunc(s, func(el string) string {
-		m := svgText.FindStringSubmatch(el)
+	s = svgText().ReplaceAllStringFunc(s, func(el string) string {
+		m := svgText().FindStringSubmatch(el)
 		size, err := strconv.ParseFloat(m[2], 64)
 		if err != nil || strings.TrimSpace(m[3]) == "" {
 			return el

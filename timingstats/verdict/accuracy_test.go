@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,26 +27,36 @@ var (
 	accuracyRuns = flag.Int("accuracy.runs", 0, "seeded runs per cell of the accuracy table; 0: the short form")
 	accuracyTime = flag.Duration("accuracy.time", 0, "stop beginning new runs after so long; 0: never in the long form, 3s in the short one")
 	accuracyFile = flag.String("accuracy.state", "", "keep the counts in this JSON file and go on from it: the long form in parts")
-	accuracyOut  = flag.String("accuracy.out", "", "write the table to this Markdown file")
+	accuracyOut  = flag.String("accuracy.out", "", "write the tables of LOCALITY into this Markdown file, in place of those there")
 )
 
-// dataplanes are those whose runs the table is made of. From each run the first
-// 25, 100 and 1,000 samples of each core are judged.
-func dataplanes() []dataplane {
-	all := []int{25, 100, 1000}
+// gridCores are the numbers of cores, the quick ones first.
+var gridCores = []int{2, 4, 16, 64}
+
+// dataplanes are those whose runs the table is made of, those first whose
+// faults are a matter of where writes go. From each run the first 25, 100 and
+// 1,000 samples of each core are judged; in the short form no more than 100 are
+// written.
+func dataplanes(long bool) []dataplane {
+	sizes := []int{25, 100, 1000}
+	if !long {
+		sizes = sizes[:2]
+	}
 	out := []dataplane{
-		{Name: "healthy, 1 % jitter", sizes: all, shares: []float64{1, 0.75, 0.5, 0.25, 0.1, 0.05}},
-		{Name: "healthy, 2 % jitter", fault: "jitter=2%", sizes: all},
-		{Name: "`deterministic-names`", fault: "deterministic-names", sizes: all},
+		{Name: "healthy, 1 % jitter", shares: []float64{1, 0.75, 0.5, 0.25, 0.1, 0.05}},
+		{Name: "healthy, 2 % jitter", fault: "jitter=2%"},
+		{Name: "`deterministic-names`", fault: "deterministic-names"},
+		{Name: "`dead-core=1`", fault: "dead-core=1"},
 	}
 	for _, k := range refplane.FaultKinds() {
 		switch k.Name {
-		case refplane.DeterministicNames, refplane.Jitter:
-		case refplane.DeadCore:
-			out = append(out, dataplane{Name: "`dead-core=1`", fault: "dead-core=1", sizes: all[:2]})
-		default: // faults that are no matter of where writes go
-			out = append(out, dataplane{Name: "`" + k.Name + "`", fault: k.Name, sizes: all[:2]})
+		case refplane.DeterministicNames, refplane.Jitter, refplane.DeadCore:
+		default:
+			out = append(out, dataplane{Name: "`" + k.Name + "`", fault: k.Name})
 		}
+	}
+	for i := range out {
+		out[i].sizes = sizes
 	}
 	return out
 }
@@ -106,51 +113,65 @@ type sample struct {
 	tag    timingstats.Tag
 }
 
-// sampleSink takes the dataplane's log and keeps its samples, core by core.
+// sampleSink takes the dataplane's log and keeps its samples, core by core. The
+// log hands over whole lines.
 type sampleSink struct {
 	cores [][]sample
 	name  []string // subtable of each core
-	rest  []byte
+}
+
+// clear makes the sink ready for another dataplane.
+func (s *sampleSink) clear(cores int) {
+	s.cores = slices.Grow(s.cores[:0], cores)[:cores]
+	for i := range s.cores {
+		s.cores[i] = s.cores[i][:0]
+	}
+	s.name = make([]string, cores)
 }
 
 func (s *sampleSink) Write(p []byte) (int, error) {
-	b := p
-	if len(s.rest) > 0 {
-		b = append(s.rest, p...)
-	}
-	for {
+	for b := p; len(b) > 0; {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
-			break
+			return 0, fmt.Errorf("the log was cut within a line: %q", b)
 		}
 		s.line(b[:i])
 		b = b[i+1:]
 	}
-	s.rest = append([]byte(nil), b...)
 	return len(p), nil
 }
 
+// line looks at the two ends of a line, between which the key stands:
+//
+//	… <HTTP_REQUEST>: tmm=0 subtable=… clicks=5 FAST_LOCAL (sampled 1/1)
 func (s *sampleSink) line(line []byte) {
-	_, msg, ok := bytes.Cut(line, []byte(": tmm="))
-	i := bytes.LastIndex(line, []byte(" clicks="))
-	if !ok || i < 0 || line[len(line)-1] != ')' {
+	open := bytes.LastIndexByte(line, '(')
+	if open < 0 || !bytes.HasPrefix(line[open+1:], []byte("sampled 1/")) {
 		return
 	}
-	num := func(b []byte) (n int64) {
-		for _, c := range b {
-			if c < '0' || c > '9' {
-				break
-			}
-			n = n*10 + int64(c-'0')
-		}
-		return n
+	var one sample
+	head := line[:open]
+	if fast, ok := bytes.CutSuffix(head, []byte(" FAST_LOCAL ")); ok {
+		head, one.tag = fast, timingstats.Fast
+	} else if slow, ok := bytes.CutSuffix(head, []byte(" SLOW ")); ok {
+		head, one.tag = slow, timingstats.Slow
+	} else {
+		return
 	}
-	core := int(num(msg))
-	tag := timingstats.Fast
-	if bytes.Contains(line[i:], []byte("SLOW")) {
-		tag = timingstats.Slow
+	unit := int64(1)
+	for ; len(head) > 0 && head[len(head)-1]-'0' < 10; head = head[:len(head)-1] {
+		one.clicks += unit * int64(head[len(head)-1]-'0')
+		unit *= 10
 	}
-	s.cores[core] = append(s.cores[core], sample{num(line[i+len(" clicks="):]), tag})
+	msg, ok := bytes.CutPrefix(line[bytes.IndexByte(line, '>')+1:], []byte(": tmm="))
+	if !ok || !bytes.HasSuffix(head, []byte(" clicks=")) {
+		return
+	}
+	core := 0
+	for ; len(msg) > 0 && msg[0]-'0' < 10; msg = msg[1:] {
+		core = core*10 + int(msg[0]-'0')
+	}
+	s.cores[core] = append(s.cores[core], one)
 	if s.name[core] == "" {
 		_, sub, _ := bytes.Cut(msg, []byte(" subtable="))
 		sub, _, _ = bytes.Cut(sub, []byte(" "))
@@ -171,11 +192,22 @@ func conn(rng *rand.Rand) target.Conn {
 	}
 }
 
+// runner makes runs one after the other. Of one run nothing but memory is left
+// for the next. The zero value is ready.
+type runner struct {
+	sink   sampleSink
+	remote []sample // of the victim
+	mixed  []sample
+	left   []int // samples that each core still lacks
+	all    []timingstats.CoreSummary
+}
+
 // run writes until every core has as many samples as the largest size wants,
 // and judges every cell of the dataplane.
-func (d *dataplane) run(cores int, seed uint64, count func(key, cell)) (err error) {
+func (r *runner) run(d *dataplane, cores int, seed uint64, count func(key, cell)) (err error) {
 	most := d.sizes[len(d.sizes)-1]
-	sink := &sampleSink{cores: make([][]sample, cores), name: make([]string, cores)}
+	sink := &r.sink
+	sink.clear(cores)
 	cfg := refplane.Config{Cores: cores, Seed: seed, Clock: refplane.Model, Log: sink, LogSample: 1}
 	if d.fault != "" {
 		fault, err := refplane.ParseFault(d.fault)
@@ -196,28 +228,33 @@ func (d *dataplane) run(cores int, seed uint64, count func(key, cell)) (err erro
 	rng := rand.New(rand.NewPCG(seed, uint64(cores)))
 	ctx := context.Background()
 	var ans target.Answer
+	write := target.Request{Op: target.OpLoad}
 	var name []byte
-	left := make([]int, cores)
-	for i := range left {
-		left[i] = most
+	left := r.left[:0]
+	for range cores {
+		left = append(left, most)
 	}
 	open := cores * most
 	victim := rng.IntN(cores)
-	var remote []sample // of the victim
+	remote := r.remote[:0]
 	foreign := []byte("elsewhere")
 	for i := 0; len(d.shares) > 0 && p.OwnerOf(foreign) == victim; i++ {
 		foreign = fmt.Appendf(nil, "elsewhere_%d", i)
 	}
-	for try := 0; open > 0 && try < 40*cores*most; try++ {
+	// A core that so many connections in a row don't reach is never reached.
+	patience := 64 * cores
+	for try, last := 0, 0; open > 0 && try-last < patience; try++ {
 		via := conn(rng)
 		core := p.CoreOf(via)
 		if left[core] == 0 {
 			continue
 		}
+		last = try
 		left[core]--
 		open--
 		name = strconv.AppendInt(name[:0], int64(try), 10)
-		_ = p.Do(ctx, &target.Request{Op: target.OpLoad, Conn: via, Key: name, Value: name[:1]}, &ans) // flap: no sample then
+		write.Conn, write.Key, write.Value = via, name, name[:1]
+		_ = p.Do(ctx, &write, &ans) // flap: no sample then
 		if core == victim && len(d.shares) > 0 {
 			if err := p.Do(ctx, &target.Request{Op: target.OpProbe, Conn: via, Subtable: foreign}, &ans); err != nil {
 				return err
@@ -234,7 +271,7 @@ func (d *dataplane) run(cores int, seed uint64, count func(key, cell)) (err erro
 		truth[core] = name != "" && p.OwnerOf([]byte(name)) != core
 	}
 	for _, n := range d.sizes {
-		var all []timingstats.CoreSummary
+		all := r.all[:0]
 		at := -1
 		for core, samples := range sink.cores {
 			if len(samples) == 0 {
@@ -248,12 +285,15 @@ func (d *dataplane) run(cores int, seed uint64, count func(key, cell)) (err erro
 		count(key{d.Name, 0, cores, n}, judge(all, cores, truth))
 		for _, share := range d.shares {
 			k := int(math.Ceil(share * float64(n)))
-			all[at] = summary(victim, append(remote[:k:k], sink.cores[victim][:n-k]...))
+			r.mixed = append(append(r.mixed[:0], remote[:k]...), sink.cores[victim][:n-k]...)
+			all[at] = summary(victim, r.mixed)
 			truth[victim] = true
 			count(key{d.Name, share, cores, n}, judge(all, cores, truth))
 			truth[victim] = false
 		}
+		r.all = all
 	}
+	r.left, r.remote = left, remote
 	return nil
 }
 
@@ -306,75 +346,15 @@ func namedCores(r verdict.LocalityReport, remote []bool) (hits, wrong int) {
 	return hits, wrong
 }
 
-// counts is all cells, and how far each kind of runs has come; it is what the
-// state file holds.
-type counts struct {
-	mu    sync.Mutex
-	Cells map[string]cell
-	Done  map[string]int64 // seeds run, by dataplane and cores
-}
-
-func (c *counts) load(file string) error {
-	c.Cells, c.Done = map[string]cell{}, map[string]int64{}
-	b, err := os.ReadFile(file)
-	if file == "" || os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, c)
-}
-
-func (c *counts) save(file string) error {
-	b, err := json.MarshalIndent(c, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, b, 0o644)
-}
-
-// fill runs one kind of runs on all processors until there are enough of them
-// or the time is up.
-func (c *counts) fill(t *testing.T, d *dataplane, cores, runs int, until time.Time) {
-	t.Helper()
-	id := fmt.Sprintf("%s|%d", d.Name, cores)
-	var next atomic.Int64
-	next.Store(c.Done[id])
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for until.IsZero() || time.Now().Before(until) {
-				seed := next.Add(1)
-				if seed > int64(runs) {
-					break
-				}
-				mine := map[key]cell{}
-				if err := d.run(cores, uint64(seed), func(k key, one cell) { mine[k] = one }); err != nil {
-					t.Errorf("%s, %d cores, seed %d: %v", d.Name, cores, seed, err)
-					break
-				}
-				c.mu.Lock()
-				c.Done[id] = max(c.Done[id], seed)
-				for k, one := range mine {
-					sum := c.Cells[k.String()]
-					sum.add(one)
-					c.Cells[k.String()] = sum
-				}
-				c.mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // TestVerdictAccuracy measures how often LOCALITY catches remote writes and how
 // often it cries wolf, on the model clock, beside the plain mean rule. The long
 // form is
 //
-//	go test -run TestVerdictAccuracy ./timingstats/verdict -v -accuracy.runs 10000 -timeout 2h
+//	go test -run TestVerdictAccuracy ./timingstats/verdict -v -accuracy.runs 10000 -timeout 2h \
+//		-accuracy.state testdata/accuracy.json -accuracy.out testdata/accuracy.md
 //
-// and can be run in parts with -accuracy.time and -accuracy.state.
+// with paths as seen from this package, and can be run in parts: with
+// -accuracy.time it stops after so long, and goes on from its state.
 func TestVerdictAccuracy(t *testing.T) {
 	long := *accuracyRuns > 0
 	runs := 20
@@ -388,33 +368,52 @@ func TestVerdictAccuracy(t *testing.T) {
 	case !long:
 		until = time.Now().Add(3 * time.Second)
 	}
-	var all counts
+	planes := dataplanes(long)
+	all := counts{Form: form(planes)}
 	if err := all.load(*accuracyFile); err != nil {
 		t.Fatal(err)
 	}
-	planes := dataplanes()
-	for _, cores := range []int{2, 4, 16, 64} { // the quick ones first
+	if long { // a run's memory is thrown away as a whole: collect more seldom
+		defer debug.SetGCPercent(debug.SetGCPercent(400))
+	}
+	for _, cores := range gridCores {
 		for i := range planes {
-			d := &planes[i]
-			if !long {
-				d.sizes = d.sizes[:2]
+			began := time.Now()
+			fresh := all.fill(t, &planes[i], cores, runs, until)
+			if !long || fresh == 0 {
+				continue
 			}
-			all.fill(t, d, cores, runs, until)
+			t.Logf("%s, %d cores: %d runs in %v", planes[i].Name, cores, fresh, time.Since(began).Round(time.Millisecond))
+			if err := all.save(*accuracyFile); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if *accuracyFile != "" {
-		if err := all.save(*accuracyFile); err != nil {
-			t.Error(err)
-		}
+	if err := all.save(*accuracyFile); err != nil {
+		t.Error(err)
 	}
-	summary, table := all.tables(t, planes)
+	all.check(t, planes)
+	summary, _ := all.tables(planes)
 	t.Logf("\n%s", summary)
 	if *accuracyOut != "" {
-		text := "Over all sizes, with the least favourable one beside it:\n\n" + summary +
-			"\nOne by one; in brackets the 95 % bounds (Clopper–Pearson):\n\n" + table
-		if err := os.WriteFile(*accuracyOut, []byte(text), 0o644); err != nil {
+		if err := all.write(*accuracyOut, planes); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// check holds every cell against the aims.
+func (c *counts) check(t *testing.T, planes []dataplane) {
+	t.Helper()
+	filled := 0
+	for k := range grid(planes) {
+		if one, ok := c.Cells[k.String()]; ok {
+			filled++
+			one.check(t, k)
+		}
+	}
+	if filled == 0 {
+		t.Error("no cell has a run")
 	}
 }
 

@@ -28,9 +28,10 @@ import (
 func everything(seed uint64, cores int, faults ...refplane.Fault) (vs []verdict.Verdict, err error) {
 	const sampling, runs, perRun, perS = 200, 6, 14_000, 2000
 	ctx := context.Background()
-	sink := &sampleSink{cores: make([][]sample, cores), name: make([]string, cores)}
+	var sink sampleSink
+	sink.clear(cores)
 	p, err := refplane.New(refplane.Config{
-		Cores: cores, Seed: seed, Clock: refplane.Model, Log: sink, LogSample: sampling, Faults: faults,
+		Cores: cores, Seed: seed, Clock: refplane.Model, Log: &sink, LogSample: sampling, Faults: faults,
 	})
 	if err != nil {
 		return nil, err

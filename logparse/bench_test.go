@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"tbl/logparse"
+	"tbl/logparse/input"
+	"tbl/logparse/logline"
 	"tbl/timingstats"
 )
 
@@ -14,7 +16,7 @@ type perCore struct {
 	n     int64
 }
 
-func (p *perCore) Add(l *logparse.Line) {
+func (p *perCore) Add(l *logline.Line) {
 	r := p.dense[l.Core&255]
 	if r == nil {
 		r = &timingstats.CoreRecorder{}
@@ -59,28 +61,10 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		opt := options()
 		opt.NewSamples = func() logparse.SampleCollector { return &perCore{} }
-		r, err := logparse.Scan(b.Context(), []logparse.Input{logparse.File(path)}, opt)
+		r, err := logparse.Scan(b.Context(), []input.Input{input.File(path)}, opt)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(r.Counts.Samples), "samples")
-	}
-}
-
-// BenchmarkParse is the parser alone, per line.
-func BenchmarkParse(b *testing.B) {
-	for _, c := range []struct{ name, line string }{
-		{"sample", "May  6 16:02:11 bigip1 info tmm2[16963]: Rule /Common/LOCALDB <HTTP_REQUEST>: tmm=2 subtable=localdb_tmm_2_5948 writes=1000 key=loadkey_17529 clicks=2 FAST_LOCAL (sampled 1/1000)"},
-		{"other", "May  6 16:02:12 bigip1 notice mcpd[6123]: 01070410:5: Removed subscription with subscriber id 17.cli and some more text"},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			var p logparse.Parser
-			var l logparse.Line
-			line := []byte(c.line)
-			b.ReportAllocs()
-			for b.Loop() {
-				p.Parse(line, &l)
-			}
-		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+
+	"tbl/logparse/input"
 )
 
 // block is the buffer that lines are cut from. The line that the last read
@@ -96,17 +98,17 @@ func (b *block) stream(ctx context.Context, r io.Reader, e *engine) error {
 }
 
 // lines reads the lines that start in [from, to) of a regular file.
-func (b *block) lines(ctx context.Context, it *item, from, to int64, e *engine) error {
+func (b *block) lines(ctx context.Context, it *input.Source, from, to int64, e *engine) error {
 	b.n, b.shorter = 0, false
 	at := from
-	skip := from > it.from
+	skip := from > it.From
 	if skip {
 		at-- // a newline there means that a line starts at from
 	}
 	// What is read ahead can be thrown away, so it may come from a mapping.
 	for window := e.opt.window(); e.speculative && at < to; {
 		end, was := min(at+window, to), at
-		ok, err := mapped(it.file, at, end, func(mem []byte) error {
+		ok, err := it.Mapped(at, end, func(mem []byte) error {
 			if skip {
 				k := bytes.IndexByte(mem, '\n') + 1
 				if k == 0 { // no line starts here
@@ -141,12 +143,12 @@ func (b *block) lines(ctx context.Context, it *item, from, to int64, e *engine) 
 			return err
 		}
 		room := b.room(e)
-		n, err := it.file.ReadAt(room[:min(int64(len(room)), to-at)], at)
+		n, err := it.ReadAt(room[:min(int64(len(room)), to-at)], at)
 		if n == 0 {
 			if err == io.EOF { // the file became shorter
 				break
 			}
-			return pathError(it.in.name, err)
+			return it.Named(err)
 		}
 		at += int64(n)
 		if skip {
@@ -163,12 +165,12 @@ func (b *block) lines(ctx context.Context, it *item, from, to int64, e *engine) 
 		b.fed(n, e)
 	}
 	// The last line goes on behind to.
-	for b.n > 0 && at < it.to {
+	for b.n > 0 && at < it.To {
 		room := b.room(e)
-		n, err := it.file.ReadAt(room[:min(int64(len(room)), it.to-at, max(4096, int64(b.n)))], at)
+		n, err := it.ReadAt(room[:min(int64(len(room)), it.To-at, max(4096, int64(b.n)))], at)
 		if n == 0 {
 			if err != io.EOF {
-				return pathError(it.in.name, err)
+				return it.Named(err)
 			}
 			break
 		}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"tbl/logparse"
+	"tbl/logparse/input"
+	"tbl/logparse/logline"
 )
 
 // tally is a collector that keeps everything, in order.
@@ -32,7 +34,7 @@ type sample struct {
 	Stamp          string
 }
 
-func (t *tally) Add(l *logparse.Line) {
+func (t *tally) Add(l *logline.Line) {
 	t.Samples = append(t.Samples, sample{l.Slot, l.Core, string(l.Subtable), string(l.Key), l.Writes, l.Clicks, l.Rate, l.Fast, l.Unique, string(l.Stamp)})
 }
 func (t *tally) Merge(o logparse.SampleCollector) {
@@ -42,7 +44,7 @@ func (t *tally) Reset() { t.Samples = t.Samples[:0] }
 
 type probes struct{ Lines []string }
 
-func (p *probes) Add(l *logparse.Line) {
+func (p *probes) Add(l *logline.Line) {
 	p.Lines = append(p.Lines, fmt.Sprintf("%d/%d %s %d %d %v", l.Slot, l.Core, l.Subtable, l.Clicks, l.Entries, l.Fast))
 }
 func (p *probes) Merge(o logparse.ProbeCollector) { p.Lines = append(p.Lines, o.(*probes).Lines...) }
@@ -166,7 +168,7 @@ func check(t *testing.T, name string, r *logparse.Result) {
 func TestCases(t *testing.T) {
 	for _, name := range caseNames(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			r, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(name + ".log")}, options())
+			r, err := logparse.Scan(t.Context(), []input.Input{input.File(name + ".log")}, options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +180,7 @@ func TestCases(t *testing.T) {
 // digest is a collector that keeps a checksum of all samples in their order.
 type digest struct{ sum uint64 }
 
-func (d *digest) Add(l *logparse.Line) {
+func (d *digest) Add(l *logline.Line) {
 	h := d.sum
 	mix := func(v uint64) { h = (h ^ v) * 0x9e3779b97f4a7c15; h ^= h >> 29 }
 	for _, s := range [][]byte{l.Subtable, l.Key, l.Stamp, l.Host} {
@@ -204,7 +206,7 @@ func TestCasesCutAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := logparse.Scan(t.Context(), []logparse.Input{logparse.Reader("x", bytes.NewReader(data))}, options())
+		whole, err := logparse.Scan(t.Context(), []input.Input{input.Reader("x", bytes.NewReader(data))}, options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +251,7 @@ func same(a, b *logparse.Result) bool {
 
 func TestCasesInOddChunks(t *testing.T) {
 	for _, name := range caseNames(t) {
-		whole, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(name + ".log")}, options())
+		whole, err := logparse.Scan(t.Context(), []input.Input{input.File(name + ".log")}, options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +260,7 @@ func TestCasesInOddChunks(t *testing.T) {
 			for _, workers := range []int{1, 2, 5} {
 				opt := options()
 				opt.ChunkBytes, opt.Workers = size, workers
-				cut, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(name + ".log")}, opt)
+				cut, err := logparse.Scan(t.Context(), []input.Input{input.File(name + ".log")}, opt)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -273,7 +275,7 @@ func TestCasesInOddChunks(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := logparse.Scan(ctx, []logparse.Input{logparse.File("../testdata/logs/healthy.log")}, options())
+	_, err := logparse.Scan(ctx, []input.Input{input.File("../testdata/logs/healthy.log")}, options())
 	if err != context.Canceled {
 		t.Errorf("got %v", err)
 	}

@@ -3,6 +3,8 @@ package logparse
 import (
 	"cmp"
 	"slices"
+
+	"tbl/logparse/logline"
 )
 
 // process notes the process id of a line; a new one is a restart.
@@ -31,7 +33,7 @@ func (d *device) breakRun() {
 }
 
 // sample takes a sample, wrapped or not.
-func (d *device) sample(e *engine, l *Line) {
+func (d *device) sample(e *engine, l *logline.Line) {
 	c := d.coreState(l.Slot, l.Core)
 	if c.epoch == d.epoch && c.last >= 0 && l.Writes <= c.last {
 		d.breakRun()
@@ -41,7 +43,7 @@ func (d *device) sample(e *engine, l *Line) {
 		c.first, c.hasFirst = l.Writes, true
 	}
 	c.last, c.epoch = l.Writes, d.epoch
-	if l.Kind != KindSample {
+	if l.Kind != logline.KindSample {
 		return
 	}
 	c.samples++
@@ -55,7 +57,7 @@ func (d *device) sample(e *engine, l *Line) {
 }
 
 // enter makes sure that a run is open.
-func (d *device) enter(e *engine, l *Line) {
+func (d *device) enter(e *engine, l *logline.Line) {
 	if d.open {
 		return
 	}
@@ -68,7 +70,7 @@ func (d *device) enter(e *engine, l *Line) {
 		d.cur = d.head
 		return
 	}
-	d.settle(&e.parser.cal)
+	d.settle(&e.parser)
 	d.begin(e, RunInfo{First: l.Time()}, nil)
 }
 
@@ -132,19 +134,19 @@ func (d *device) info() *RunInfo {
 }
 
 // settle reads the time of the last sample, whose bytes are about to go.
-func (d *device) settle(cal *calendar) {
+func (d *device) settle(p *logline.Parser) {
 	if d.pending != nil {
-		d.info().Last = (&Line{Stamp: d.pending, cal: cal}).Time()
+		d.info().Last = p.Time(d.pending)
 		d.pending = nil
 	}
 }
 
 func (e *engine) settle() {
 	for _, d := range e.named {
-		d.settle(&e.parser.cal)
+		d.settle(&e.parser)
 	}
 	if e.anon != nil {
-		e.anon.settle(&e.parser.cal)
+		e.anon.settle(&e.parser)
 	}
 }
 
@@ -180,7 +182,7 @@ func (d *device) newCore(slot, core int) *coreState {
 }
 
 // name1 keeps a discovery line.
-func (d *device) name1(l *Line) {
+func (d *device) name1(l *logline.Line) {
 	d.setName(Name{Slot: l.Slot, Core: l.Core, Subtable: string(l.Subtable), Tries: l.Tries,
 		Clicks: l.Clicks, TMMs: l.TMMs, Warning: l.Warning})
 }

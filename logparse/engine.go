@@ -3,6 +3,8 @@ package logparse
 import (
 	"bytes"
 	"time"
+
+	"tbl/logparse/logline"
 )
 
 // keepRuns is the number of runs described per device.
@@ -19,8 +21,8 @@ const exampleBytes = 200
 type engine struct {
 	opt         *Options
 	speculative bool
-	parser      Parser
-	line        Line
+	parser      logline.Parser
+	line        logline.Line
 
 	counts   Counts
 	examples []string
@@ -94,84 +96,27 @@ const (
 func newEngine(opt *Options, pool *pool, speculative bool) *engine {
 	e := &engine{opt: opt, speculative: speculative, pool: pool, byKey: map[string]*device{}}
 	e.window = !opt.Since.IsZero() || !opt.Until.IsZero()
-	e.parser.cal.ref, e.parser.cal.loc = opt.Now, opt.Location
+	e.parser.SetReference(opt.Now, opt.Location)
 	return e
 }
 
 // reference sets the time from which years are inferred in the next input.
 func (e *engine) reference(changed time.Time) {
-	e.parser.cal = calendar{ref: e.opt.Now, loc: e.opt.Location}
-	if !changed.IsZero() && changed.Before(e.opt.Now) {
-		e.parser.cal.ref = changed
+	ref := e.opt.Now
+	if !changed.IsZero() && changed.Before(ref) {
+		ref = changed
 	}
+	e.parser.SetReference(ref, e.opt.Location)
 }
 
 // feed takes the lines of buf, each ended by a newline; what follows the last newline is left.
 // It returns the number of bytes taken.
-//
-// Line by line where lines are ours; otherwise it hunts for the next one that may be.
 func (e *engine) feed(buf []byte) int {
 	end := bytes.LastIndexByte(buf, '\n') + 1
-	buf = buf[:end]
-	// line is where the line begins that at is in.
-	at, line, lines := 0, 0, int64(0)
-	hunting, last := false, !canHunt
-	for at < end {
-		if hunting && !last {
-			pos, skipped, start, hit := hunt(buf[at:])
-			if skipped > 0 {
-				lines += int64(skipped)
-				line = at + start
-			}
-			at += pos
-			switch {
-			case !hit: // what is left is parsed, the last line again from its start
-				at, last = line, true
-			case !promising(buf, at):
-				at++
-				continue
-			}
-		}
-		prefetch(&buf[at])
-		k := at + bytes.IndexByte(buf[at:], '\n')
-		lines++
-		if e.parser.Parse(buf[line:k], &e.line) != KindOther {
-			e.take(buf[line:k])
-			hunting = false
-		} else {
-			hunting = true
-		}
-		at, line = k+1, k+1
-	}
-	e.counts.Lines += lines
+	e.counts.Lines += e.parser.Each(buf[:end], &e.line, e.take)
 	e.counts.Bytes += int64(end)
 	e.settle()
 	return end
-}
-
-// promising looks closer at a place that hunt found, before its line is parsed.
-func promising(b []byte, i int) bool {
-	if len(b)-i < 12 {
-		return true
-	}
-	switch b[i] {
-	case 'm': // "tmm=2 subtable=", "tmm=2 WARNING"
-		if i < 2 || b[i-1] != 'm' || b[i-2] != 't' {
-			return false
-		}
-		for j := i + 2; j < i+10; j++ {
-			if b[j] == ' ' {
-				return b[j+1] == 's' || b[j+1] == 'W'
-			}
-		}
-		return true
-	case ';': // "logging; held", "exceeded; throttling"
-		return b[i+2] == 'h' || b[i+2] == 't'
-	case 'p': // "repeated"
-		return b[i+3] == 't' && b[i+4] == 'e'
-	default: // "Suppressed"
-		return b[i+3] == 'p' && b[i+4] == 'r'
-	}
 }
 
 // finish takes the last line of an input, which no newline ends.
@@ -181,7 +126,7 @@ func (e *engine) finish(rest []byte) {
 	}
 	e.counts.Lines++
 	e.counts.Bytes += int64(len(rest))
-	if e.parser.Parse(rest, &e.line) != KindOther {
+	if e.parser.Parse(rest, &e.line) != logline.KindOther {
 		e.take(rest)
 	}
 	e.settle()
@@ -198,7 +143,7 @@ func (e *engine) take(raw []byte) {
 		e.counts.OtherHosts++
 		return
 	}
-	if l.Kind == KindSample {
+	if l.Kind == logline.KindSample {
 		e.counts.Samples++
 		d.counts.Samples++
 	} else {
@@ -206,9 +151,9 @@ func (e *engine) take(raw []byte) {
 		d.counts.add(l.Kind, l.Held)
 	}
 	switch l.Kind {
-	case KindHeld, KindTruncated:
+	case logline.KindHeld, logline.KindTruncated:
 		return
-	case KindMalformed:
+	case logline.KindMalformed:
 		if len(e.examples) < 3 {
 			e.examples = append(e.examples, string(bytes.ToValidUTF8(raw[:min(len(raw), exampleBytes)], []byte("?"))))
 		}
@@ -222,11 +167,11 @@ func (e *engine) take(raw []byte) {
 		d.process(e, l.Slot, l.PID)
 	}
 	switch l.Kind {
-	case KindSample, KindWrapped:
+	case logline.KindSample, logline.KindWrapped:
 		if l.Writes >= 0 {
 			d.sample(e, l)
 		}
-	case KindProbe:
+	case logline.KindProbe:
 		if e.opt.NewProbes != nil && d.deliver {
 			if d.probes == nil {
 				d.probes = e.opt.NewProbes()
@@ -239,27 +184,27 @@ func (e *engine) take(raw []byte) {
 				d.cur.coll.Add(l)
 			}
 		}
-	case KindDiscovery:
+	case logline.KindDiscovery:
 		d.name1(l)
 	}
 }
 
 // add counts a line of ours by its kind.
-func (c *Counts) add(k Kind, held int64) {
+func (c *Counts) add(k logline.Kind, held int64) {
 	switch k {
-	case KindSample:
+	case logline.KindSample:
 		c.Samples++
-	case KindWrapped:
+	case logline.KindWrapped:
 		c.Wrapped++
-	case KindTruncated:
+	case logline.KindTruncated:
 		c.Truncated++
-	case KindMalformed:
+	case logline.KindMalformed:
 		c.Malformed++
-	case KindProbe:
+	case logline.KindProbe:
 		c.Probes++
-	case KindDiscovery:
+	case logline.KindDiscovery:
 		c.Discovery++
-	case KindHeld:
+	case logline.KindHeld:
 		c.Held += held
 		if held == 0 {
 			c.Throttled++
@@ -267,7 +212,7 @@ func (c *Counts) add(k Kind, held int64) {
 	}
 }
 
-func (e *engine) inWindow(l *Line) bool {
+func (e *engine) inWindow(l *logline.Line) bool {
 	t := l.Time()
 	if t.IsZero() {
 		e.counts.Undated++
@@ -282,7 +227,7 @@ func (e *engine) inWindow(l *Line) bool {
 
 // device finds the device of a line. Lines without a host belong to the only device named
 // so far; when there are several, to one without a name.
-func (e *engine) device(l *Line) *device {
+func (e *engine) device(l *logline.Line) *device {
 	if len(l.Host) == 0 {
 		e.hostless = true
 		if len(e.named) == 1 {
@@ -349,7 +294,7 @@ func deviceName(host []byte) []byte {
 		return host
 	}
 	for _, c := range host {
-		if c != '.' && !isDigit(c) {
+		if c != '.' && c-'0' >= 10 {
 			return host[:dot]
 		}
 	}

@@ -9,36 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tbl/logparse/input"
 )
 
 // pollEvery is how often a live input is looked at when nothing comes.
 const pollEvery = 100 * time.Millisecond
-
-// errBoundary ends the line that a live input is in: what follows is another file.
-var errBoundary = errors.New("boundary between files")
-
-// liveSource is an opened live input.
-type liveSource interface {
-	// next reads into p, at least 64 KiB long, and waits for data for about wait.
-	// No data: 0 and no error. io.EOF: the input ended by itself.
-	next(ctx context.Context, p []byte, wait time.Duration) (int, error)
-	// warnings are doubts so far.
-	warnings() []string
-	io.Closer
-}
-
-// openLive opens a live input.
-func (in Input) openLive() (liveSource, error) {
-	switch in.kind {
-	case inputFollow:
-		return openFollow(in.name, in.fromEnd)
-	case inputCommand:
-		return startCommand(in.name)
-	case inputSyslog:
-		return listenSyslog(in.name)
-	}
-	return nil, fmt.Errorf("input kind %d is not live", in.kind)
-}
 
 // Watcher reads inputs in the background, a live one among them.
 type Watcher struct {
@@ -58,41 +34,36 @@ type stopping struct{ quiet, limit time.Duration }
 // Start opens inputs — when it returns the port is bound, the command runs, the
 // end of a followed file is noted — and reads them until Stop, until ctx is done,
 // or until the last of them ends. One of them may be live, or an open pipe; it is read last.
-func Start(ctx context.Context, inputs []Input, opt Options) (*Watcher, error) {
+func Start(ctx context.Context, inputs []input.Input, opt Options) (*Watcher, error) {
 	opt.defaults()
 	s := &scan{opt: &opt}
 	if err := s.open(inputs); err != nil {
 		return nil, err
 	}
-	var live *item
+	var live *input.Source
 	kept := s.items[:0:0]
 	for _, it := range s.items {
-		if it.live == nil && !(it.file != nil && !it.regular && it.in.kind == inputStdin) {
+		if !it.Watch() {
 			kept = append(kept, it)
 			continue
 		}
 		if live != nil {
 			s.close()
-			return nil, fmt.Errorf("%s, %s: only one live input can be read", live.in.name, it.in.name)
+			return nil, fmt.Errorf("%s, %s: only one live input can be read", live.Name, it.Name)
 		}
 		live = it
-	}
-	if live != nil && live.live == nil {
-		live.live = &pipeSource{f: live.file}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watcher{scan: s, cancel: cancel, done: make(chan struct{}), stop: make(chan stopping, 1)}
 	s.items = kept
 	if live != nil {
-		if l, ok := live.live.(*listener); ok {
-			w.addr = l.addr()
-		}
+		w.addr = live.Addr()
 	}
 	go func() {
 		defer close(w.done)
 		defer s.close()
 		if live != nil {
-			defer live.shut()
+			defer live.Close()
 		}
 		w.err = s.run(ctx)
 		w.count()
@@ -138,7 +109,7 @@ func (w *Watcher) count() {
 }
 
 // follow reads a live input into the main engine.
-func (w *Watcher) follow(ctx context.Context, it *item) error {
+func (w *Watcher) follow(ctx context.Context, it *input.Source) error {
 	s := w.scan
 	e, b := s.main, &s.buf
 	b.n, b.shorter = 0, false
@@ -146,14 +117,14 @@ func (w *Watcher) follow(ctx context.Context, it *item) error {
 	defer func() {
 		b.end(e)
 		w.count()
-		s.read = append(s.read, it.info)
-		s.live = it.live.warnings()
+		s.read = append(s.read, infoOf(it))
+		s.live = it.Warnings()
 	}()
 	shown := time.Now()
 	var stop *stopping
 	var asked, heard time.Time
 	for {
-		n, err := it.live.next(ctx, b.room(e), min(pollEvery, s.opt.Every))
+		n, err := it.Next(ctx, b.room(e), min(pollEvery, s.opt.Every))
 		now := time.Now()
 		if n > 0 {
 			b.fed(n, e)
@@ -161,15 +132,15 @@ func (w *Watcher) follow(ctx context.Context, it *item) error {
 			heard = now
 		}
 		switch {
-		case err == errBoundary:
+		case err == input.ErrBoundary:
 			b.end(e)
 		case err == io.EOF:
-			if c, ok := it.live.(*command); ok && e.counts.Lines == 0 {
-				return c.failure()
+			if e.counts.Lines == 0 {
+				return it.Failure()
 			}
 			return nil
 		case err != nil:
-			return pathError(it.in.name, err)
+			return it.Named(err)
 		case ctx.Err() != nil:
 			return nil
 		}
@@ -188,69 +159,4 @@ func (w *Watcher) follow(ctx context.Context, it *item) error {
 			s.opt.Snapshot(s.result())
 		}
 	}
-}
-
-// feeder is the common part of sources that read in goroutines: whole lines come over a channel.
-type feeder struct {
-	data chan []byte
-	rest []byte
-	quit chan struct{}
-	wg   sync.WaitGroup
-	once sync.Once
-}
-
-func newFeeder() *feeder {
-	return &feeder{data: make(chan []byte, 256), quit: make(chan struct{})}
-}
-
-// send hands data over; false when the source was closed.
-func (f *feeder) send(data []byte) bool {
-	select {
-	case f.data <- data:
-		return true
-	case <-f.quit:
-		return false
-	}
-}
-
-func (f *feeder) next(ctx context.Context, p []byte, wait time.Duration) (int, error) {
-	n := 0
-	if len(f.rest) == 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case d, ok := <-f.data:
-			if !ok {
-				return 0, io.EOF
-			}
-			f.rest = d
-		case <-ctx.Done():
-			return 0, nil
-		case <-t.C:
-			return 0, nil
-		}
-	}
-	for {
-		k := copy(p[n:], f.rest)
-		n += k
-		f.rest = f.rest[k:]
-		if len(f.rest) > 0 {
-			return n, nil
-		}
-		select {
-		case d, ok := <-f.data:
-			if !ok {
-				return n, nil
-			}
-			f.rest = d
-		default:
-			return n, nil
-		}
-	}
-}
-
-// end stops the goroutines once they have been unblocked.
-func (f *feeder) end() {
-	f.once.Do(func() { close(f.quit) })
-	f.wg.Wait()
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 	"tbl/logparse"
+	"tbl/logparse/input"
 )
 
 // line is a sample of core 1.
@@ -29,9 +30,9 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func start(t *testing.T, in logparse.Input) *logparse.Watcher {
+func start(t *testing.T, in input.Input) *logparse.Watcher {
 	t.Helper()
-	w, err := logparse.Start(t.Context(), []logparse.Input{in}, options())
+	w, err := logparse.Start(t.Context(), []input.Input{in}, options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestFollowAcrossRotationAndTruncation(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	path := filepath.Join(t.TempDir(), "ltm")
 	appendTo(t, path, line(1)+line(2))
-	w := start(t, logparse.Follow(path, false))
+	w := start(t, input.Follow(path, false))
 	until(t, "what was there", func() bool { return w.Samples() == 2 })
 
 	half := line(3)
@@ -94,7 +95,7 @@ func TestFollowFromEndSeesTheWindowOnly(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	path := filepath.Join(t.TempDir(), "ltm")
 	appendTo(t, path, line(1)+line(2))
-	w := start(t, logparse.Follow(path, true))
+	w := start(t, input.Follow(path, true))
 	appendTo(t, path, line(3))
 	until(t, "the window", func() bool { return w.Samples() == 1 })
 	appendTo(t, path, line(4))
@@ -112,20 +113,20 @@ func TestCommand(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "ltm")
 	appendTo(t, path, line(1)+line(2))
-	w := start(t, logparse.Command("tail -n +1 -f '"+path+"' | cat"))
+	w := start(t, input.Command("tail -n +1 -f '"+path+"' | cat"))
 	until(t, "the command's lines", func() bool { return w.Samples() == 2 })
 	r, err := w.Stop(0, 0) // ends the pipeline, else the test hangs
 	if err != nil || r.Counts.Samples != 2 || len(r.Warnings) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 
-	w = start(t, logparse.Command("cat '"+path+"'"))
+	w = start(t, input.Command("cat '"+path+"'"))
 	<-w.Done()
 	if r, err := w.Stop(0, 0); err != nil || r.Counts.Samples != 2 {
 		t.Errorf("a command that ends by itself: %+v, %v", r, err)
 	}
 
-	w = start(t, logparse.Command("echo permission denied >&2; exit 7"))
+	w = start(t, input.Command("echo permission denied >&2; exit 7"))
 	<-w.Done()
 	if _, err := w.Stop(0, 0); err == nil || !strings.Contains(err.Error(), "exit status 7: permission denied") {
 		t.Errorf("a command that fails: %v", err)
@@ -134,7 +135,7 @@ func TestCommand(t *testing.T) {
 
 func TestSyslogUDP(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	w := start(t, logparse.Syslog("udp://127.0.0.1:0"))
+	w := start(t, input.Syslog("udp://127.0.0.1:0"))
 	c, err := net.Dial("udp", w.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestSyslogUDP(t *testing.T) {
 
 func TestSyslogTCP(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	w := start(t, logparse.Syslog("tcp://127.0.0.1:0"))
+	w := start(t, input.Syslog("tcp://127.0.0.1:0"))
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", w.Addr().String())
 		if err != nil {
@@ -176,13 +177,13 @@ func TestSyslogTCP(t *testing.T) {
 }
 
 func TestLiveInputsThatCannotBeOpened(t *testing.T) {
-	for _, in := range []logparse.Input{
-		logparse.Follow(filepath.Join(t.TempDir(), "none"), false),
-		logparse.Follow(t.TempDir(), false),
-		logparse.Syslog("sctp://127.0.0.1:1"),
-		logparse.Syslog("udp://127.0.0.1"),
+	for _, in := range []input.Input{
+		input.Follow(filepath.Join(t.TempDir(), "none"), false),
+		input.Follow(t.TempDir(), false),
+		input.Syslog("sctp://127.0.0.1:1"),
+		input.Syslog("udp://127.0.0.1"),
 	} {
-		if _, err := logparse.Start(t.Context(), []logparse.Input{in}, options()); err == nil || !strings.HasPrefix(err.Error(), in.Name()+": ") {
+		if _, err := logparse.Start(t.Context(), []input.Input{in}, options()); err == nil || !strings.HasPrefix(err.Error(), in.Name()+": ") {
 			t.Errorf("%s: %v", in.Name(), err)
 		}
 	}
@@ -199,7 +200,7 @@ func TestSnapshotOfAPipe(t *testing.T) {
 	opt := options()
 	opt.Every = time.Millisecond
 	opt.Snapshot = func(r *logparse.Result) { shown <- r.Counts.Samples }
-	w, err := logparse.Start(t.Context(), []logparse.Input{logparse.Stdin(pr)}, opt)
+	w, err := logparse.Start(t.Context(), []input.Input{input.Stdin(pr)}, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,13 @@ package logparse
 
 import (
 	"context"
-	"errors"
 	"io"
 	"runtime"
 	"sync"
 	"time"
+
+	"tbl/logparse/input"
+	"tbl/logparse/logline"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // first; files are read in the order of their first times. On an error, or when
 // ctx is cancelled, the result, if not nil, holds what was read until then.
 // With a live input among them it reads until ctx is done, which is then no error.
-func Scan(ctx context.Context, inputs []Input, opt Options) (*Result, error) {
+func Scan(ctx context.Context, inputs []input.Input, opt Options) (*Result, error) {
 	for _, in := range inputs {
 		if in.Live() {
 			w, err := Start(ctx, inputs, opt)
@@ -50,7 +52,7 @@ func Scan(ctx context.Context, inputs []Input, opt Options) (*Result, error) {
 
 // Read reads one uncompressed reader to its end and gives every sample,
 // wrapped ones not, to fn: the short form for a window of a log.
-func Read(r io.Reader, fn func(*Line)) (Counts, error) {
+func Read(r io.Reader, fn func(*logline.Line)) (Counts, error) {
 	opt := Options{Run: RunAll, NewSamples: func() SampleCollector { return funcCollector(fn) }}
 	opt.defaults()
 	e := newEngine(&opt, &pool{}, false)
@@ -60,9 +62,9 @@ func Read(r io.Reader, fn func(*Line)) (Counts, error) {
 }
 
 // funcCollector passes samples on.
-type funcCollector func(*Line)
+type funcCollector func(*logline.Line)
 
-func (f funcCollector) Add(l *Line)         { f(l) }
+func (f funcCollector) Add(l *logline.Line) { f(l) }
 func (funcCollector) Merge(SampleCollector) {}
 func (funcCollector) Reset()                {}
 
@@ -90,9 +92,6 @@ func (o *Options) chunk(size int64) int64 {
 	return min(max(size/int64(4*o.Workers), minChunkBytes), maxChunkBytes)
 }
 
-// errShrunk: a mapped file became shorter.
-var errShrunk = errors.New("file changed while it was read")
-
 // window is what a worker maps at a time: little, since what is mapped counts as
 // memory in use, but not so little that mapping costs.
 func (o *Options) window() int64 {
@@ -102,7 +101,7 @@ func (o *Options) window() int64 {
 // scan is one run over inputs.
 type scan struct {
 	opt   *Options
-	items []*item
+	items []*input.Source
 	read  []InputInfo
 	main  *engine
 	pool  pool
@@ -110,17 +109,17 @@ type scan struct {
 	live  []string // what a live input warned of
 }
 
-func (s *scan) open(inputs []Input) error {
+func (s *scan) open(inputs []input.Input) error {
 	s.main = newEngine(s.opt, &s.pool, false)
-	var live []*item
+	var live []*input.Source
 	for _, in := range inputs {
-		it, err := in.open(s.opt)
+		it, err := in.Open()
 		switch {
 		case err != nil:
 			s.items = append(s.items, live...)
 			s.close()
 			return err
-		case it.live != nil:
+		case it.Live():
 			live = append(live, it)
 		default:
 			s.items = append(s.items, it)
@@ -135,7 +134,7 @@ func (s *scan) open(inputs []Input) error {
 
 func (s *scan) close() {
 	for _, it := range s.items {
-		it.shut()
+		it.Close()
 	}
 }
 
@@ -146,9 +145,14 @@ func (s *scan) result() *Result {
 	return r
 }
 
+// infoOf describes a source as results do.
+func infoOf(it *input.Source) InputInfo {
+	return InputInfo{Name: it.Name, Compression: it.Compression}
+}
+
 // task is a piece of an input: all of it, or a range of a regular file.
 type task struct {
-	it       *item
+	it       *input.Source
 	from, to int64
 	last     bool // the input ends with this task
 
@@ -202,7 +206,7 @@ func (s *scan) run(ctx context.Context) error {
 			return err
 		}
 		if t.last {
-			s.read = append(s.read, t.it.info)
+			s.read = append(s.read, infoOf(t.it))
 		}
 	}
 }
@@ -237,7 +241,7 @@ func (s *scan) tasks(workers int) func() *task {
 	i, at := 0, int64(-1)
 	many := 0 // items that are worth a worker of their own
 	for _, it := range s.items {
-		if it.regular {
+		if it.Regular {
 			many++
 		}
 	}
@@ -246,19 +250,19 @@ func (s *scan) tasks(workers int) func() *task {
 			return nil
 		}
 		it := s.items[i]
-		t := &task{it: it, from: it.from, to: it.to, last: true}
+		t := &task{it: it, from: it.From, to: it.To, last: true}
 		switch {
-		case !it.regular || workers == 1:
-		case it.info.Compression != "":
+		case !it.Regular || workers == 1:
+		case it.Compression != "":
 			if many > 1 {
 				t.done = make(chan struct{})
 			}
-		case it.to-it.from > s.opt.chunk(0) || many > 1:
+		case it.To-it.From > s.opt.chunk(0) || many > 1:
 			if at < 0 {
-				at = it.from
+				at = it.From
 			}
-			t.from, t.to = at, min(at+s.opt.chunk(it.to-it.from), it.to)
-			t.last = t.to == it.to
+			t.from, t.to = at, min(at+s.opt.chunk(it.To-it.From), it.To)
+			t.last = t.to == it.To
 			t.done = make(chan struct{})
 			at = t.to
 		}
@@ -272,108 +276,20 @@ func (s *scan) tasks(workers int) func() *task {
 
 // read reads the lines of the task into e. beside: decode in a goroutine of its own.
 func (t *task) read(ctx context.Context, e *engine, buf *block, beside bool) error {
-	e.reference(t.it.changed)
-	if t.it.regular && t.it.info.Compression == "" {
+	e.reference(t.it.Changed)
+	if t.it.Regular && t.it.Compression == "" {
 		return buf.lines(ctx, t.it, t.from, t.to, e)
 	}
-	var r io.Reader
-	if t.it.regular {
-		r = io.NewSectionReader(t.it.file, t.it.from, t.it.to-t.it.from)
-	} else {
-		if t.it.file != nil {
-			t.it.r = &pipeReader{ctx: ctx, f: t.it.file}
-		}
-		t.it.sniff()
-		r = t.it.r
+	r, err := t.it.Stream(ctx, beside)
+	if err != nil {
+		return t.it.Named(err)
 	}
-	if format := t.it.info.Compression; format != "" {
-		d, err := decoder(format, r)
-		if err != nil {
-			return pathError(t.it.in.name, err)
-		}
-		r = d
-		if beside {
-			d = newReadAhead(d)
-			r = d
-		}
-		defer d.Close()
-	}
+	defer r.Close()
 	if err := buf.stream(ctx, r, e); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return pathError(t.it.in.name, err)
+		return t.it.Named(err)
 	}
 	return nil
-}
-
-// readAhead decodes in a goroutine of its own, into two buffers in turn.
-type readAhead struct {
-	full, free chan []byte
-	cur        []byte // what is left of the buffer being read
-	whole      []byte
-	err        error
-	quit       chan struct{}
-	src        io.ReadCloser
-}
-
-func newReadAhead(src io.ReadCloser) *readAhead {
-	a := &readAhead{full: make(chan []byte, 4), free: make(chan []byte, 4), quit: make(chan struct{}), src: src}
-	for range 4 {
-		a.free <- make([]byte, 128<<10)
-	}
-	go a.run()
-	return a
-}
-
-func (a *readAhead) run() {
-	defer close(a.full)
-	for {
-		var buf []byte
-		select {
-		case buf = <-a.free:
-		case <-a.quit:
-			return
-		}
-		n, err := io.ReadAtLeast(a.src, buf, len(buf)/2)
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.EOF // ours: the source's own is typed
-		}
-		if n > 0 {
-			select {
-			case a.full <- buf[:n]:
-			case <-a.quit:
-				return
-			}
-		}
-		if err != nil {
-			a.err = err // read after full is closed
-			return
-		}
-	}
-}
-
-func (a *readAhead) Read(p []byte) (int, error) {
-	for len(a.cur) == 0 {
-		if a.whole != nil {
-			a.free <- a.whole[:cap(a.whole)]
-			a.whole = nil
-		}
-		buf, ok := <-a.full
-		if !ok {
-			return 0, a.err
-		}
-		a.cur, a.whole = buf, buf
-	}
-	n := copy(p, a.cur)
-	a.cur = a.cur[n:]
-	return n, nil
-}
-
-// Close ends the goroutine and closes the source.
-func (a *readAhead) Close() error {
-	close(a.quit)
-	for range a.full {
-	}
-	return a.src.Close()
 }

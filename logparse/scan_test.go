@@ -20,9 +20,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 	"tbl/logparse"
+	"tbl/logparse/input"
 )
 
-func scan(t testing.TB, opt logparse.Options, inputs ...logparse.Input) *logparse.Result {
+func scan(t testing.TB, opt logparse.Options, inputs ...input.Input) *logparse.Result {
 	t.Helper()
 	r, err := logparse.Scan(t.Context(), inputs, opt)
 	if err != nil {
@@ -33,7 +34,7 @@ func scan(t testing.TB, opt logparse.Options, inputs ...logparse.Input) *logpars
 
 func scanText(t testing.TB, opt logparse.Options, text string) *logparse.Result {
 	t.Helper()
-	return scan(t, opt, logparse.Reader("text", strings.NewReader(text)))
+	return scan(t, opt, input.Reader("text", strings.NewReader(text)))
 }
 
 func samples(d *logparse.Device) []sample {
@@ -96,7 +97,7 @@ func TestCompressedByContent(t *testing.T) {
 		for _, format := range formats {
 			t.Run(filepath.Base(name)+"/"+format, func(t *testing.T) {
 				path := write(t, filepath.Join(t.TempDir(), "ltm.log"), compress(t, format, data))
-				r := scan(t, options(), logparse.File(path))
+				r := scan(t, options(), input.File(path))
 				check(t, name, r)
 				if got := r.Inputs[0].Compression; got != format {
 					t.Errorf("compression %q", got)
@@ -106,8 +107,8 @@ func TestCompressedByContent(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer f.Close()
-				check(t, name, scan(t, options(), logparse.Stdin(f)))
-				check(t, name, scan(t, options(), logparse.Reader("r", f2reader{f, new(int64)})))
+				check(t, name, scan(t, options(), input.Stdin(f)))
+				check(t, name, scan(t, options(), input.Reader("r", f2reader{f, new(int64)})))
 			})
 		}
 	}
@@ -138,15 +139,15 @@ func TestCutAndCorruptCompression(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x")
 		for _, n := range []int{6, len(packed) / 2, len(packed) - 1} {
 			write(t, path, packed[:n])
-			r, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(path)}, options())
-			if !errors.Is(err, logparse.ErrTruncated) || r == nil {
+			r, err := logparse.Scan(t.Context(), []input.Input{input.File(path)}, options())
+			if !errors.Is(err, input.ErrTruncated) || r == nil {
 				t.Errorf("%s cut at %d of %d: %v", format, n, len(packed), err)
 			} else if !strings.HasPrefix(err.Error(), path+": ") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %q does not name its input in one line", format, err)
 			}
 			// Beside another file, so that it is read ahead.
-			_, err = logparse.Scan(t.Context(), []logparse.Input{logparse.File(path), logparse.File("../testdata/logs/healthy.log")}, options())
-			if !errors.Is(err, logparse.ErrTruncated) {
+			_, err = logparse.Scan(t.Context(), []input.Input{input.File(path), input.File("../testdata/logs/healthy.log")}, options())
+			if !errors.Is(err, input.ErrTruncated) {
 				t.Errorf("%s cut at %d, two files: %v", format, n, err)
 			}
 		}
@@ -155,7 +156,7 @@ func TestCutAndCorruptCompression(t *testing.T) {
 			bad[i] ^= 0x5a
 		}
 		write(t, path, bad)
-		if _, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(path)}, options()); !errors.Is(err, logparse.ErrCorrupt) && !errors.Is(err, logparse.ErrTruncated) {
+		if _, err := logparse.Scan(t.Context(), []input.Input{input.File(path)}, options()); !errors.Is(err, input.ErrCorrupt) && !errors.Is(err, input.ErrTruncated) {
 			t.Errorf("%s damaged: %v", format, err)
 		}
 	}
@@ -163,15 +164,15 @@ func TestCutAndCorruptCompression(t *testing.T) {
 
 func TestInputsThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(dir)}, options()); !errors.Is(err, logparse.ErrDirectory) {
+	if _, err := logparse.Scan(t.Context(), []input.Input{input.File(dir)}, options()); !errors.Is(err, input.ErrDirectory) {
 		t.Errorf("directory: %v", err)
 	}
-	_, err := logparse.Scan(t.Context(), []logparse.Input{logparse.File(filepath.Join(dir, "none"))}, options())
+	_, err := logparse.Scan(t.Context(), []input.Input{input.File(filepath.Join(dir, "none"))}, options())
 	if !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), "none") != 1 {
 		t.Errorf("missing: %v", err)
 	}
 	empty := write(t, filepath.Join(dir, "empty"), nil)
-	if r := scan(t, options(), logparse.File(empty)); r.Counts.Lines != 0 || len(r.Devices) != 0 {
+	if r := scan(t, options(), input.File(empty)); r.Counts.Lines != 0 || len(r.Devices) != 0 {
 		t.Errorf("empty: %+v", r)
 	}
 }
@@ -194,7 +195,7 @@ func TestPipe(t *testing.T) {
 			}
 			pw.Close()
 		}()
-		check(t, name, scan(t, options(), logparse.Stdin(pr)))
+		check(t, name, scan(t, options(), input.Stdin(pr)))
 		pr.Close()
 	}
 }
@@ -212,7 +213,7 @@ func TestStdinFileFromItsOffset(t *testing.T) {
 	for _, size := range []int64{0, 1, 50} {
 		opt := options()
 		opt.ChunkBytes = size
-		if r := scan(t, opt, logparse.Stdin(f)); r.Counts.Samples != 2 || r.Counts.Lines != 2 {
+		if r := scan(t, opt, input.Stdin(f)); r.Counts.Samples != 2 || r.Counts.Lines != 2 {
 			t.Errorf("chunks of %d: %+v", size, r.Counts)
 		}
 	}
@@ -231,7 +232,7 @@ func TestRotatedSetInTimeOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := scan(t, opt, logparse.File(in[0]), logparse.File(in[1]), logparse.File(in[2]))
+		r := scan(t, opt, input.File(in[0]), input.File(in[1]), input.File(in[2]))
 		if r.Devices[0].Runs != 1 || len(samples(r.Devices[0])) != 3 {
 			t.Errorf("%v: read in the order %v: %d runs", in, r.Inputs, r.Devices[0].Runs)
 		}
@@ -243,7 +244,7 @@ func TestRotatedSetInTimeOrder(t *testing.T) {
 	a := write(t, filepath.Join(dir, "x"), bare(12))
 	b := write(t, filepath.Join(dir, "x.9"), bare(3))
 	c := write(t, filepath.Join(dir, "x.10"), bare(2))
-	r := scan(t, options(), logparse.File(a), logparse.File(b), logparse.File(c))
+	r := scan(t, options(), input.File(a), input.File(b), input.File(c))
 	if r.Devices[0].Runs != 1 {
 		t.Errorf("order %v", r.Inputs)
 	}
@@ -290,7 +291,7 @@ func TestLinesOfMegabytes(t *testing.T) {
 	for _, size := range []int64{0, 1 << 20, 300_001, 5 << 20} {
 		opt := options()
 		opt.Run, opt.ChunkBytes = logparse.RunAll, size
-		r := scan(t, opt, logparse.File(path))
+		r := scan(t, opt, input.File(path))
 		if r.Counts.Samples != 26 || r.Counts.Shortened != 1 || r.Counts.Bytes != int64(b.Len()) || r.Counts.Malformed+r.Counts.Truncated != 0 {
 			t.Errorf("chunks of %d: %+v", size, r.Counts)
 		}
@@ -387,15 +388,15 @@ func TestChunksGiveWhatOnePassGives(t *testing.T) {
 			}
 			one := opt
 			one.Workers = 1
-			whole := scan(t, one, logparse.File(path))
-			if pass := scan(t, opt, logparse.Reader(path, iotestOneByte{strings.NewReader(text)})); !same(whole, pass) {
+			whole := scan(t, one, input.File(path))
+			if pass := scan(t, opt, input.Reader(path, iotestOneByte{strings.NewReader(text)})); !same(whole, pass) {
 				t.Fatalf("seed %d, run %d: byte by byte: -whole +bytes\n%s", s, run, cmp.Diff(whole, pass))
 			}
 			for range 4 {
 				cut := opt
 				cut.Workers = 3
 				cut.ChunkBytes = 1 + rng.Int64N(int64(len(text)))
-				parts := scan(t, cut, logparse.File(path))
+				parts := scan(t, cut, input.File(path))
 				if !same(whole, parts) {
 					t.Fatalf("seed %d, run %d, chunks of %d: -whole +chunks\n%s", s, run, cut.ChunkBytes, cmp.Diff(whole, parts))
 				}
@@ -413,13 +414,13 @@ func TestSeveralCompressedFilesSideBySide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	text := history(rng, 3000)
 	dir := t.TempDir()
-	var inputs []logparse.Input
+	var inputs []input.Input
 	lines := strings.SplitAfter(text, "\n")[:2700]
 	for i := range 6 {
 		part := strings.Join(lines[i*450:(i+1)*450], "")
-		inputs = append(inputs, logparse.File(write(t, filepath.Join(dir, fmt.Sprintf("ltm.%d", 9-i)), compress(t, formats[i%2], []byte(part)))))
+		inputs = append(inputs, input.File(write(t, filepath.Join(dir, fmt.Sprintf("ltm.%d", 9-i)), compress(t, formats[i%2], []byte(part)))))
 	}
-	whole := scan(t, options(), logparse.Reader("whole", strings.NewReader(strings.Join(lines, ""))))
+	whole := scan(t, options(), input.Reader("whole", strings.NewReader(strings.Join(lines, ""))))
 	for _, workers := range []int{1, 2, 4} {
 		opt := options()
 		opt.Workers = workers

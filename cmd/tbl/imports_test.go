@@ -26,8 +26,8 @@ var arrows = map[string][]string{
 	"cmd/tbl/internal/runfile":     {"cmd/tbl/internal/logreport", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
 	"cmd/tbl/internal/live":        {"cmd/tbl/internal/render", "target", "target/httpserve"},
 	"cmd/tbl/internal/metrics":     {"target", "target/httpserve", "timingstats"},
-	"cmd/tbl/internal/logreport":   {"logparse", "timingstats", "timingstats/verdict"},
-	"prober/proof":                 {"loader", "prober", "logparse", "timingstats", "timingstats/verdict", "target"},
+	"cmd/tbl/internal/logreport":   {"logparse/...", "timingstats", "timingstats/verdict"},
+	"prober/proof":                 {"loader", "prober", "logparse/...", "timingstats", "timingstats/verdict", "target"},
 	"loader":                       {"loader/pace", "loader/source", "target", "timingstats", "timingstats/verdict"},
 	"loader/fleet":                 {"loader", "timingstats", "timingstats/verdict"},
 	"loader/session":               {"target", "timingstats", "timingstats/verdict"},
@@ -43,6 +43,9 @@ var arrows = map[string][]string{
 	"target/refplane/table":        {"target"},
 	"target/cluster":               {"target"},
 	"target/targettest":            {"target"},
+	"logparse":                     {"logparse/input", "logparse/logline"},
+	"logparse/input":               {},
+	"logparse/logline":             {},
 	"irule":                        {"irule/..."},
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"tbl/loader"
 	"tbl/logparse"
+	"tbl/logparse/logline"
 	"tbl/prober"
 	"tbl/target"
 	"tbl/timingstats"
@@ -56,7 +57,7 @@ type Log interface {
 	Begin(ctx context.Context) error
 	// End marks its end, waits for what is still on its way, and gives every
 	// sample of the window to add; a line is valid until add returns.
-	End(ctx context.Context, add func(*logparse.Line)) (logparse.Counts, error)
+	End(ctx context.Context, add func(*logline.Line)) (logparse.Counts, error)
 }
 
 // Config configures Run.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tbl/logparse"
+	"tbl/logparse/logline"
 	"tbl/prober"
 	"tbl/target"
 	"tbl/target/refplane"
@@ -38,7 +39,7 @@ func (l *memLog) Begin(context.Context) error {
 	return err
 }
 
-func (l *memLog) End(_ context.Context, add func(*logparse.Line)) (logparse.Counts, error) {
+func (l *memLog) End(_ context.Context, add func(*logline.Line)) (logparse.Counts, error) {
 	if err := l.plane.FlushLog(); err != nil {
 		return logparse.Counts{}, err
 	}

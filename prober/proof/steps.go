@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"tbl/loader"
-	"tbl/logparse"
+	"tbl/logparse/logline"
 	"tbl/prober"
 	"tbl/target"
 	"tbl/timingstats"
@@ -289,7 +289,7 @@ func (r *run) readLog(ctx context.Context) error {
 	for _, c := range r.res.Whoami.Names {
 		names[c.Subtable] = true
 	}
-	counts, err := r.cfg.Log.End(ctx, func(l *logparse.Line) {
+	counts, err := r.cfg.Log.End(ctx, func(l *logline.Line) {
 		if !names[string(l.Subtable)] {
 			foreign++
 		}

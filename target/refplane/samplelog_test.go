@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"tbl/logparse"
+	"tbl/logparse/logline"
 	"tbl/target"
 )
 
@@ -38,17 +38,17 @@ func TestLogReadsBack(t *testing.T) {
 		if err := p.FlushLog(); err != nil {
 			t.Fatal(err)
 		}
-		var kinds [logparse.NumKinds]int
+		var kinds [logline.NumKinds]int
 		unique, last := 0, map[int]int64{}
-		var parser logparse.Parser
+		var parser logline.Parser
 		for line := range bytes.Lines(log.Bytes()) {
-			var l logparse.Line
+			var l logline.Line
 			kinds[parser.Parse(line, &l)]++
 			if l.Slot != slot || l.ProcCore != l.Core || string(l.Host) != "tbl" {
 				t.Fatalf("slot %d, process %d, host %q of %q", l.Slot, l.ProcCore, l.Host, line)
 			}
 			switch l.Kind {
-			case logparse.KindSample:
+			case logline.KindSample:
 				if l.Rate != 2 || l.Writes != last[l.Core]+2 || p.OwnerOf(l.Subtable) != l.Core || l.Fast != (l.Clicks < 100) {
 					t.Fatalf("%+v of %q", l, line)
 				}
@@ -58,18 +58,18 @@ func TestLogReadsBack(t *testing.T) {
 				} else if string(appendEncoded(nil, unescape(t, l.Key))) != string(l.Key) || keys[string(unescape(t, l.Key))] == 0 {
 					t.Fatalf("key %q was never written", l.Key)
 				}
-			case logparse.KindDiscovery:
+			case logline.KindDiscovery:
 				if l.TMMs != 4 || l.Clicks >= 100 || l.Warning {
 					t.Fatalf("%+v of %q", l, line)
 				}
-			case logparse.KindProbe:
+			case logline.KindProbe:
 				if string(l.Subtable) != "a%20b" && string(l.Subtable) != "a b" {
 					t.Fatalf("probe of %q", l.Subtable)
 				}
 			}
 		}
-		if kinds[logparse.KindDiscovery] != 4 || kinds[logparse.KindProbe] != 1 || kinds[logparse.KindOther] != 0 ||
-			kinds[logparse.KindSample] < n-8 || kinds[logparse.KindSample] > n || unique == 0 {
+		if kinds[logline.KindDiscovery] != 4 || kinds[logline.KindProbe] != 1 || kinds[logline.KindOther] != 0 ||
+			kinds[logline.KindSample] < n-8 || kinds[logline.KindSample] > n || unique == 0 {
 			t.Errorf("kinds %v, %d unique", kinds, unique)
 		}
 	}
@@ -126,10 +126,10 @@ func TestSlowWriterHoldsUpNobodyAndOwnsUp(t *testing.T) {
 		t.Errorf("%d written and %d dropped of 101", written, dropped)
 	}
 	var held int64
-	var parser logparse.Parser
+	var parser logline.Parser
 	for line := range bytes.Lines(g.buf.Bytes()) {
-		var parsed logparse.Line
-		if parser.Parse(line, &parsed) == logparse.KindHeld {
+		var parsed logline.Line
+		if parser.Parse(line, &parsed) == logline.KindHeld {
 			held += parsed.Held
 		}
 	}

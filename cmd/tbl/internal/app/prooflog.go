@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"tbl/logparse"
+	"tbl/logparse/input"
+	"tbl/logparse/logline"
 	"tbl/prober/proof"
 )
 
@@ -42,7 +44,7 @@ func (l *embeddedLog) Begin(context.Context) error {
 }
 
 // End reads what was logged since.
-func (l *embeddedLog) End(_ context.Context, add func(*logparse.Line)) (logparse.Counts, error) {
+func (l *embeddedLog) End(_ context.Context, add func(*logline.Line)) (logparse.Counts, error) {
 	if err := l.flush(); err != nil {
 		return logparse.Counts{}, err
 	}
@@ -54,7 +56,7 @@ func (l *embeddedLog) End(_ context.Context, add func(*logparse.Line)) (logparse
 // remoteLog is the window of a log that somebody else writes: a file, a
 // command's output, a pipe, or what a syslog server would receive.
 type remoteLog struct {
-	input   logparse.Input
+	input   input.Input
 	watcher *logparse.Watcher
 }
 
@@ -69,21 +71,21 @@ const (
 func (a *app) remoteLog(flag, value string) (proof.Log, error) {
 	switch {
 	case flag == "log-cmd":
-		return &remoteLog{input: logparse.Command(value)}, nil
+		return &remoteLog{input: input.Command(value)}, nil
 	case flag == "syslog-listen":
-		return &remoteLog{input: logparse.Syslog(value)}, nil
+		return &remoteLog{input: input.Syslog(value)}, nil
 	case value == "-":
 		return &remoteLog{input: a.stdinInput()}, nil
 	}
 	if err := readable(value); err != nil {
 		return nil, err
 	}
-	return &remoteLog{input: logparse.Follow(value, true)}, nil
+	return &remoteLog{input: input.Follow(value, true)}, nil
 }
 
 // Begin starts to listen, or notes where the file ends.
 func (l *remoteLog) Begin(ctx context.Context) error {
-	w, err := logparse.Start(context.WithoutCancel(ctx), []logparse.Input{l.input}, logparse.Options{
+	w, err := logparse.Start(context.WithoutCancel(ctx), []input.Input{l.input}, logparse.Options{
 		Run:        logparse.RunAll,
 		NewSamples: func() logparse.SampleCollector { return &kept{} },
 	})
@@ -95,7 +97,7 @@ func (l *remoteLog) Begin(ctx context.Context) error {
 }
 
 // End waits for the last lines and gives out the samples.
-func (l *remoteLog) End(_ context.Context, add func(*logparse.Line)) (logparse.Counts, error) {
+func (l *remoteLog) End(_ context.Context, add func(*logline.Line)) (logparse.Counts, error) {
 	res, err := l.watcher.Stop(logQuiet, logLimit)
 	if res == nil {
 		return logparse.Counts{}, err
@@ -111,10 +113,10 @@ func (l *remoteLog) End(_ context.Context, add func(*logparse.Line)) (logparse.C
 }
 
 // kept keeps samples whole; there are few in a proof's window.
-type kept struct{ lines []logparse.Line }
+type kept struct{ lines []logline.Line }
 
 // Add copies the line.
-func (k *kept) Add(l *logparse.Line) {
+func (k *kept) Add(l *logline.Line) {
 	c := *l
 	c.Stamp, c.Host, c.Subtable, c.Key = nil, nil, bytes.Clone(l.Subtable), nil
 	k.lines = append(k.lines, c)

@@ -15,6 +15,7 @@ import (
 	"tbl/cmd/tbl/internal/logreport"
 	"tbl/cmd/tbl/internal/render"
 	"tbl/logparse"
+	"tbl/logparse/input"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -168,7 +169,7 @@ func parseMoment(s string, now time.Time) (time.Time, error) {
 }
 
 // statsInputs checks the files, before anything is read.
-func (a *app) statsInputs(c *cli.Context) ([]logparse.Input, error) {
+func (a *app) statsInputs(c *cli.Context) ([]input.Input, error) {
 	files := c.Args().Slice()
 	sources := given(c, "log-cmd", "syslog-listen")
 	for _, name := range sources {
@@ -182,16 +183,16 @@ func (a *app) statsInputs(c *cli.Context) ([]logparse.Input, error) {
 	case len(sources) == 1 && len(files) > 0:
 		return nil, usagef("--%s and files: want one source", sources[0])
 	case c.IsSet("log-cmd"):
-		return []logparse.Input{logparse.Command(c.String("log-cmd"))}, nil
+		return []input.Input{input.Command(c.String("log-cmd"))}, nil
 	case c.IsSet("syslog-listen"):
-		return []logparse.Input{logparse.Syslog(c.String("syslog-listen"))}, nil
+		return []input.Input{input.Syslog(c.String("syslog-listen"))}, nil
 	case len(files) == 0:
 		if f, ok := a.env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return nil, usagef("no input: name a log file, or pipe one in: ssh bigip 'cat /var/log/ltm' | tbl stats")
 		}
 		files = []string{"-"}
 	}
-	var out []logparse.Input
+	var out []input.Input
 	stdin := false
 	for _, path := range files {
 		switch {
@@ -204,12 +205,12 @@ func (a *app) statsInputs(c *cli.Context) ([]logparse.Input, error) {
 			if err := readable(path); err != nil {
 				return nil, err
 			}
-			out = append(out, logparse.Follow(path, false))
+			out = append(out, input.Follow(path, false))
 		default:
 			if err := readable(path); err != nil {
 				return nil, err
 			}
-			out = append(out, logparse.File(path))
+			out = append(out, input.File(path))
 		}
 	}
 	return out, nil
@@ -223,11 +224,11 @@ func readable(path string) error {
 	return f.Close()
 }
 
-func (a *app) stdinInput() logparse.Input {
+func (a *app) stdinInput() input.Input {
 	if f, ok := a.env.Stdin.(*os.File); ok {
-		return logparse.Stdin(f)
+		return input.Stdin(f)
 	}
-	return logparse.Reader("stdin", a.env.Stdin)
+	return input.Reader("stdin", a.env.Stdin)
 }
 
 // onReport is what is done with the report so far of a live source; nil:

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"tbl/logparse"
+	"tbl/logparse/input"
+	"tbl/logparse/logline"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -190,7 +192,7 @@ type SlowSample struct {
 
 // Run reads inputs and reports. With an error the report, when there is one,
 // holds what was read until then.
-func Run(ctx context.Context, inputs []logparse.Input, opt Options) (*Report, error) {
+func Run(ctx context.Context, inputs []input.Input, opt Options) (*Report, error) {
 	if opt.Threshold == 0 {
 		opt.Threshold = timingstats.DefaultThreshold
 	}
@@ -235,7 +237,7 @@ func newSamples(opt Options) *samples {
 
 // group is the set that the line belongs to besides the whole; nil when there
 // are too many.
-func (s *samples) group(l *logparse.Line) *timingstats.Set {
+func (s *samples) group(l *logline.Line) *timingstats.Set {
 	switch s.groupBy {
 	case "subtable":
 		s.key = append(s.key[:0], l.Subtable...)
@@ -265,7 +267,7 @@ func (s *samples) groupNamed(name []byte) *timingstats.Set {
 	return g
 }
 
-func (s *samples) Add(l *logparse.Line) {
+func (s *samples) Add(l *logline.Line) {
 	tag := timingstats.Slow
 	if l.Fast {
 		tag = timingstats.Fast
@@ -333,7 +335,7 @@ type probes struct {
 	names map[string][]verdict.OwnershipSample
 }
 
-func (p *probes) Add(l *logparse.Line) {
+func (p *probes) Add(l *logline.Line) {
 	if p.names == nil {
 		p.names = map[string][]verdict.OwnershipSample{}
 	}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tbl/logparse"
+	"tbl/logparse/input"
+	"tbl/logparse/logline"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -55,7 +56,7 @@ func report(t *testing.T, text string, opt Options) *Report {
 	t.Helper()
 	opt.Read.Now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	opt.Read.Location = time.UTC
-	r, err := Run(t.Context(), []logparse.Input{logparse.Reader("log", strings.NewReader(text))}, opt)
+	r, err := Run(t.Context(), []input.Input{input.Reader("log", strings.NewReader(text))}, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestPieces(t *testing.T) {
 				if i == 1 {
 					opt.Read.Workers, opt.Read.ChunkBytes = 3, 5000
 				}
-				r, err := Run(t.Context(), []logparse.Input{logparse.File(path)}, opt)
+				r, err := Run(t.Context(), []input.Input{input.File(path)}, opt)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -333,7 +334,7 @@ func TestMerge(t *testing.T) {
 	one, a, b := newSamples(Options{Slow: 3, Threshold: 100, GroupBy: "subtable"}), newSamples(Options{Slow: 3, Threshold: 100, GroupBy: "subtable"}), newSamples(Options{Slow: 3, Threshold: 100, GroupBy: "subtable"})
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 200 {
-		l := logparse.Line{Core: i % 3, Clicks: rng.Int64N(400), Rate: 10, Subtable: fmt.Append(nil, "s", i%5), Key: fmt.Append(nil, "k", i)}
+		l := logline.Line{Core: i % 3, Clicks: rng.Int64N(400), Rate: 10, Subtable: fmt.Append(nil, "s", i%5), Key: fmt.Append(nil, "k", i)}
 		l.Fast = l.Clicks < 100
 		one.Add(&l)
 		if i < 90 {

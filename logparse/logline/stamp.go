@@ -1,4 +1,4 @@
-package logparse
+package logline
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ type calendar struct {
 }
 
 // Time is the line's time, zero when it has none. A year that is not written
-// is inferred as Options.Now says.
+// is inferred as Parser.SetReference says.
 func (l *Line) Time() time.Time {
 	if len(l.Stamp) == 0 {
 		return time.Time{}
@@ -30,6 +30,18 @@ func (l *Line) Time() time.Time {
 		c = &calendar{}
 	}
 	return c.time(l.Stamp)
+}
+
+// SetReference sets the time ref that no line without a year is later than by
+// more than a day, zero: time.Now(), and the zone of times without one, nil:
+// time.Local.
+func (p *Parser) SetReference(ref time.Time, loc *time.Location) {
+	p.cal = calendar{ref: ref, loc: loc}
+}
+
+// Time is what a stamp of a line that p parsed says, as Line.Time.
+func (p *Parser) Time(stamp []byte) time.Time {
+	return (&Line{Stamp: stamp, cal: &p.cal}).Time()
 }
 
 func (c *calendar) time(stamp []byte) time.Time {

@@ -1,4 +1,4 @@
-package logparse
+package logline
 
 import "golang.org/x/sys/cpu"
 

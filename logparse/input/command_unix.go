@@ -1,6 +1,6 @@
 //go:build unix
 
-package logparse
+package input
 
 import (
 	"os/exec"

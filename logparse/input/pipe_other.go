@@ -1,6 +1,6 @@
 //go:build !linux
 
-package logparse
+package input
 
 import (
 	"context"

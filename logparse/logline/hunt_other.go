@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package logparse
+package logline
 
 // canHunt is false: each line is parsed.
 const canHunt = false

@@ -1,4 +1,4 @@
-package logparse
+package input
 
 import (
 	"bufio"
@@ -15,6 +15,9 @@ import (
 // syslogBuffer is what is asked of the kernel for a UDP socket: a burst of
 // messages that finds no room there is lost, and nobody is told.
 const syslogBuffer = 8 << 20
+
+// maxMessage is the longest message that is kept whole.
+const maxMessage = 8 << 20
 
 // listener takes syslog messages: one per UDP datagram, or lines over TCP, or
 // over TCP with their length in front (RFC 6587).
@@ -141,7 +144,7 @@ func readMessage(r *bufio.Reader) ([]byte, error) {
 	var msg []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(msg) < maxLineBytes {
+		if len(msg) < maxMessage {
 			msg = append(msg, part...)
 		}
 		if err == bufio.ErrBufferFull {
@@ -163,11 +166,11 @@ func messageLength(r *bufio.Reader) (size, head int) {
 		}
 		c := b[k-1]
 		switch {
-		case isDigit(c):
+		case c-'0' < 10:
 			size = size*10 + int(c-'0')
 		case c == ' ' && k > 1:
 			b, err := r.Peek(k + 1)
-			if err != nil || b[k] != '<' || size > maxLineBytes {
+			if err != nil || b[k] != '<' || size > maxMessage {
 				return 0, 0
 			}
 			return size, k

@@ -1,4 +1,4 @@
-package logparse
+package input
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (fl *follower) next(ctx context.Context, p []byte, wait time.Duration) (int
 	if cur.Size() < fl.at {
 		fl.at = 0
 		fl.cut++
-		return 0, errBoundary
+		return 0, ErrBoundary
 	}
 	if named, err := os.Stat(fl.path); err == nil && !os.SameFile(cur, named) {
 		// The writer may still write to the old file: one more look at it.
@@ -66,7 +66,7 @@ func (fl *follower) next(ctx context.Context, p []byte, wait time.Duration) (int
 				fl.f.Close()
 				fl.f, fl.at, fl.moved = f, 0, false
 				fl.rotated++
-				return 0, errBoundary
+				return 0, ErrBoundary
 			}
 		}
 		fl.moved = true

@@ -1,12 +1,10 @@
-package logparse
+package logline
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,18 +66,17 @@ func TestHuntingFindsWhatParsingFinds(t *testing.T) {
 		var p Parser
 		var l Line
 		kind := p.Parse([]byte(line), &l)
+		want := Line{Kind: kind, Held: l.Held}
 		for shift := range 70 {
-			opt := Options{}
-			opt.defaults()
-			e := newEngine(&opt, &pool{}, false)
-			e.feed([]byte(strings.Repeat("y", shift) + "\n" + noise + line + "\n" + noise))
-			c := e.result().Counts
-			want := Counts{}
-			want.add(kind, l.Held)
-			want.Lines, want.Bytes, want.Other = c.Lines, c.Bytes, c.Lines-want.ours()
-			want.Disagreements = c.Disagreements
-			if c != want || c.Lines != 8 {
-				t.Fatalf("%q behind %d bytes: got %+v, want %+v", line, shift, c, want)
+			var taken []Line
+			lines := p.Each([]byte(strings.Repeat("y", shift)+"\n"+noise+line+"\n"+noise), &l, func(raw []byte) {
+				if string(raw) != line {
+					t.Errorf("%q behind %d bytes: taken as %q", line, shift, raw)
+				}
+				taken = append(taken, Line{Kind: l.Kind, Held: l.Held})
+			})
+			if lines != 8 || kind == KindOther && len(taken) != 0 || kind != KindOther && (len(taken) != 1 || !reflect.DeepEqual(taken[0], want)) {
+				t.Fatalf("%q behind %d bytes: %d lines, taken %+v, want %+v", line, shift, lines, taken, want)
 			}
 		}
 	}
@@ -90,38 +87,6 @@ func BenchmarkHunt(b *testing.B) {
 	b.SetBytes(int64(len(buf)))
 	for b.Loop() {
 		hunt(buf)
-	}
-}
-
-// A file that is cut short while it is mapped is an error, not a crash.
-func TestMappedFileCutShort(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, make([]byte, 1<<20), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	sum := 0
-	ok, err := mapped(f, 100, 1<<20, func(mem []byte) error {
-		if err := os.Truncate(path, 4096); err != nil {
-			return err
-		}
-		for _, c := range mem {
-			sum += int(c)
-		}
-		return nil
-	})
-	if !ok && err == nil {
-		t.Skip("files can't be mapped here")
-	}
-	if !errors.Is(err, errShrunk) {
-		t.Errorf("%v, sum %d", err, sum)
-	}
-	if _, err := mapped(f, 0, 4096, func([]byte) error { return fmt.Errorf("own") }); err == nil || err.Error() != "own" {
-		t.Errorf("fn's error: %v", err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package logparse
+package input
 
 import (
 	"context"

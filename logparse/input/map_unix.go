@@ -1,6 +1,6 @@
 //go:build unix
 
-package logparse
+package input
 
 import (
 	"fmt"
@@ -10,11 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped calls fn with the bytes [from, to) of a file, mapped: reading them
-// copies nothing. ok is false when the file can't be mapped, and fn was not called.
-//
-// A file that is cut short meanwhile faults; the error says so, and what fn did until
-// then must be thrown away.
+// mapped is Source.Mapped.
 func mapped(f *os.File, from, to int64, fn func([]byte) error) (ok bool, err error) {
 	page := int64(os.Getpagesize())
 	base := from / page * page
@@ -41,7 +37,7 @@ func mapped(f *os.File, from, to int64, fn func([]byte) error) (ok bool, err err
 			error
 			Addr() uintptr
 		}:
-			err = fmt.Errorf("%w: %w", errShrunk, p)
+			err = fmt.Errorf("%w: %w", ErrChanged, p)
 		default:
 			panic(p)
 		}

@@ -1,4 +1,4 @@
-package logparse
+package logline
 
 import "bytes"
 

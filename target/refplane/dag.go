@@ -61,19 +61,31 @@ func newDAG(cfg Config) dag {
 func (d *dag) core(c target.Conn) int {
 	var b [34]byte
 	n := 0
-	if d.kind != Ports {
-		a := c.Src.Addr().As16() // of IPv4 the mapped form
+	if d.kind == Tuple {
+		// The same bytes in whole words, which the hash reads at once.
+		src, dst := c.Src.Addr().As16(), c.Dst.Addr().As16() // of IPv4 the mapped form
+		hi, lo := binary.BigEndian.Uint64(dst[:8]), binary.BigEndian.Uint64(dst[8:])
+		binary.BigEndian.PutUint64(b[0:], binary.BigEndian.Uint64(src[:8]))
+		binary.BigEndian.PutUint64(b[8:], binary.BigEndian.Uint64(src[8:]))
+		binary.BigEndian.PutUint64(b[16:], uint64(c.Dst.Port())<<48|hi>>16)
+		binary.BigEndian.PutUint64(b[24:], hi<<48|lo>>16)
+		binary.BigEndian.PutUint16(b[32:], uint16(lo))
+		return d.at(table.Hash(d.seed, b[:]), c)
+	}
+	if d.kind == SrcIP {
+		a := c.Src.Addr().As16()
 		n += copy(b[n:], a[:])
 	}
 	if d.kind != SrcIP {
 		binary.BigEndian.PutUint16(b[n:], c.Dst.Port())
 		n += 2
 	}
-	if d.kind == Tuple {
-		a := c.Dst.Addr().As16()
-		n += copy(b[n:], a[:])
-	}
-	point := uint32(table.Hash(d.seed, b[:n]))
+	return d.at(table.Hash(d.seed, b[:n]), c)
+}
+
+// at is core's choice, hash being that of everything but the source port.
+func (d *dag) at(hash uint64, c target.Conn) int {
+	point := uint32(hash)
 	if d.kind != SrcIP {
 		point += uint32(c.Src.Port()) * 0x9e3779b1
 	}

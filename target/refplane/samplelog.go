@@ -1,7 +1,6 @@
 package refplane
 
 import (
-	"bytes"
 	"io"
 	"strconv"
 	"sync"
@@ -55,18 +54,17 @@ func newSampleLog(w io.Writer, slot, pid int, wait bool) *sampleLog {
 	return l
 }
 
-// add takes over a copy of whole lines. It blocks for no longer than another
+// add takes over a copy of one whole line. It blocks for no longer than another
 // core's copy takes.
 func (l *sampleLog) add(b []byte) {
-	lines := int64(bytes.Count(b, []byte{'\n'}))
 	l.mu.Lock()
 	for l.wait && len(l.pending) > 0 && len(l.pending)+len(b) > l.full {
 		l.less.Wait()
 	}
 	switch {
 	case len(l.pending) > 0 && len(l.pending)+len(b) > l.full, l.err != nil, l.closing:
-		l.dropped += lines
-		l.held += lines
+		l.dropped++
+		l.held++
 	default:
 		if l.held > 0 {
 			l.pending = append((&stamp{}).append(l.pending, time.Now()), l.head(0)...)
@@ -76,7 +74,7 @@ func (l *sampleLog) add(b []byte) {
 			l.held = 0
 		}
 		l.pending = append(l.pending, b...)
-		l.written += lines
+		l.written++
 		if !l.writing {
 			l.more.Signal()
 		}

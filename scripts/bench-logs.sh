@@ -12,7 +12,7 @@
 # Exits 1 when one is missed.
 #
 # Needs grep, rg, zcat, pigz and zstd; what is missing is left out. TBL names
-# the binary (default: built from this tree).
+# the binary (default: built from this tree, as a release is).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,7 +32,7 @@ if [ -z "$dir" ]; then dir=$work; else mkdir -p "$dir"; fi
 go build -o "$work/genlog" ./scripts/genlog
 if [ -z "${TBL:-}" ]; then
   TBL=$work/tbl
-  go build -o "$TBL" ./cmd/tbl
+  CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -ldflags "-s -w" -o "$TBL" ./cmd/tbl
 fi
 
 for log in all one; do

@@ -43,9 +43,12 @@ built=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date
 # its history gives the same.
 export CGO_ENABLED=0 GOFLAGS='' GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0 GOWORK=off
 pkg=tbl/cmd/tbl/internal/app
+# The command-line library's own way to write manuals, which tbl's is not: what
+# it brings along would be set up at each start.
+tags=urfave_cli_no_docs
 ldflags="-s -w -buildid= -X $pkg.release=$VERSION -X $pkg.commit=$COMMIT -X $pkg.built=$built"
 build() { # OS/ARCH FILE
-  GOOS=${1%/*} GOARCH=${1#*/} go build -trimpath -buildvcs=false -ldflags "$ldflags" -o "$2" ./cmd/tbl
+  GOOS=${1%/*} GOARCH=${1#*/} go build -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$2" ./cmd/tbl
 }
 name() { # OS/ARCH
   local n=tbl_${1%/*}_${1#*/}

@@ -153,7 +153,7 @@ func TestBulkSource(t *testing.T) {
 		for i := range 1000 {
 			fmt.Fprintf(&in, "key_%03d\n", i)
 		}
-		src, err := OpenCSV(&in, CSVOptions{KeyOnly: true})
+		src, err := source.OpenCSV(&in, source.CSVOptions{KeyOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestBulkSource(t *testing.T) {
 }
 
 func TestBulkRefusesLongKeysBeforeSending(t *testing.T) {
-	src, err := OpenCSV(strings.NewReader("a\nlong key\n"), CSVOptions{KeyOnly: true})
+	src, err := source.OpenCSV(strings.NewReader("a\nlong key\n"), source.CSVOptions{KeyOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestBulkRefusesLongKeysBeforeSending(t *testing.T) {
 
 func TestBulkRefusesKeysBeforeSending(t *testing.T) {
 	for _, in := range []string{"a\n\"b\nc\"\n", "\"a\rb\"\n", "a\n\"\"\n"} {
-		_, err := OpenCSV(strings.NewReader(in), CSVOptions{KeyOnly: true})
+		_, err := source.OpenCSV(strings.NewReader(in), source.CSVOptions{KeyOnly: true})
 		var bad *source.CSVError
 		if !errors.As(err, &bad) {
 			t.Errorf("%q: error %v", in, err)

@@ -25,9 +25,6 @@ var (
 	ErrAllFailed = errors.New("every request failed")
 	// ErrNotCleared says that the reset between two runs did not reach every core.
 	ErrNotCleared = errors.New("reset between runs incomplete")
-	// ErrNotSteerable says that the source port does not decide the core as
-	// seen from here, or that a core that was asked for was not found.
-	ErrNotSteerable = errors.New("source ports do not steer")
 )
 
 // The defaults that a zero field of a Config stands for.
@@ -51,7 +48,7 @@ const (
 // Stage is a stretch of an open-loop schedule.
 type Stage = pace.Stage
 
-// Source gives out the keys and values to write, in order. See OpenCSV.
+// Source gives out the keys and values to write, in order. See source.OpenCSV.
 //
 // Next appends the next row's key to key[:0] and value to value[:0] and
 // returns them, or io.EOF after the last. It is called from many workers.
@@ -96,11 +93,11 @@ type LoadConfig struct {
 	// with the last stage.
 	Stages []Stage
 
-	// Keys is the kind of generated keys. The zero value is KeysSeq.
+	// Keys is the kind of generated keys. The zero value is source.KeysSeq.
 	Keys source.Keys
 	// KeyPrefix of generated keys. Empty: "loadkey".
 	KeyPrefix string
-	// KeySpace is the number of distinct keys of KeysZipf. 0: 1,000,000.
+	// KeySpace is the number of distinct keys of source.KeysZipf. 0: 1,000,000.
 	KeySpace int64
 	// Value is written with every generated key. Nil: ValueSize bytes of '1'.
 	Value []byte

@@ -13,6 +13,7 @@ import (
 
 	"tbl/loader/pace"
 	"tbl/loader/source"
+	"tbl/loader/steer"
 	"tbl/target"
 	"tbl/timingstats"
 )
@@ -30,7 +31,7 @@ type load struct {
 	limit    int64 // requests of a run, 0: none
 	coverage bool
 	sched    pace.Schedule
-	steer    *steering // nil: the target picks ports
+	steer    *steer.Steering // nil: the target picks ports
 	keeper   keeper
 
 	ending
@@ -44,7 +45,7 @@ type load struct {
 // A run that was cut short by ctx returns its result, with Partial set, and a
 // nil error. Errors wrap ErrConfig (nothing was sent, no result),
 // ErrUnreachable, ErrNoDataplane, ErrAllFailed, ErrNotCleared or
-// ErrNotSteerable, or are the source's own; all but the first come with the
+// steer.ErrNotSteerable, or are the source's own; all but the first come with the
 // result of what was done.
 func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, error) {
 	if err := cfg.Validate(); err != nil {
@@ -73,7 +74,7 @@ func Load(ctx context.Context, tgt target.Target, cfg LoadConfig) (*LoadResult, 
 		l.col.expectOnly(timingstats.CoreID{Core: *cfg.OnlyCore})
 	}
 	if err == nil && (cfg.Steer || cfg.OnlyCore != nil) {
-		l.steer, err = learnPorts(ctx, tgt, known, l.workers, cfg.OnlyCore, l.seed)
+		l.steer, err = steer.Learn(ctx, tgt, known, l.workers, cfg.OnlyCore, l.seed)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -241,9 +242,9 @@ func (w *loadWorker) one(ctx context.Context) bool {
 
 	o := outcome{due: due, keys: 1}
 	for attempt := 0; ; attempt++ {
-		var port *port
+		var port *steer.Port
 		if w.steer != nil {
-			if port, o.err = w.steer.pick(ctx, &w.ans); o.err != nil {
+			if port, o.err = w.steer.Pick(ctx, &w.ans); o.err != nil {
 				if ctx.Err() != nil {
 					w.cut.Store(true)
 					o.err = nil
@@ -251,12 +252,12 @@ func (w *loadWorker) one(ctx context.Context) bool {
 				w.stop(o.err) // nothing was sent
 				return false
 			}
-			w.req.Conn.Src = port.addr()
+			w.req.Conn.Src = port.Addr()
 		}
 		o.start = w.now()
 		o.err = w.tgt.Do(ctx, &w.req, &w.ans)
 		o.end = w.now()
-		if port != nil && w.steer.done(port, &w.ans, o.err) {
+		if port != nil && w.steer.Done(port, &w.ans, o.err) {
 			attempt-- // the port was not free: nothing was sent
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tbl/loader/source"
 	"tbl/target"
 	"tbl/timingstats/verdict"
 )
@@ -222,7 +223,7 @@ func (f *infoFails) Do(ctx context.Context, req *target.Request, ans *target.Ans
 
 func TestSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src, err := OpenCSV(strings.NewReader("key,value\na,1\n\"b,\"\"\n\",2\n"), CSVOptions{})
+		src, err := source.OpenCSV(strings.NewReader("key,value\na,1\n\"b,\"\"\n\",2\n"), source.CSVOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +249,7 @@ func TestValidate(t *testing.T) {
 	}
 	bad := []LoadConfig{
 		{Count: -1}, {Workers: -1}, {Rate: -1}, {Ramp: time.Second}, {Retries: -1}, {OnlyCore: &neg},
-		{Count: 5, Source: &CSV{}}, {MaxErrors: 1.1}, {MaxImbalance: 0.9}, {MaxImbalance: -1}, {MaxImbalance: math.NaN()}, {MaxImbalance: math.Inf(1)}, {Runs: -1}, {Runs: 2, Source: &CSV{}},
+		{Count: 5, Source: &source.CSV{}}, {MaxErrors: 1.1}, {MaxImbalance: 0.9}, {MaxImbalance: -1}, {MaxImbalance: math.NaN()}, {MaxImbalance: math.Inf(1)}, {Runs: -1}, {Runs: 2, Source: &source.CSV{}},
 		{Duration: time.Second, Warmup: time.Second}, {Rate: 1, Stages: []Stage{{Duration: 1, Rate: 1}}},
 		{Stages: []Stage{{Rate: 1}}}, {Keys: 99},
 	}

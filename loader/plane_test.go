@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tbl/loader"
+	"tbl/loader/source"
 	"tbl/target/refplane"
 	"tbl/timingstats/verdict"
 )
@@ -47,7 +48,7 @@ func judged(vs []verdict.Verdict, name verdict.Name) verdict.Verdict {
 func TestModelClockIsRepeatable(t *testing.T) {
 	for _, cfg := range []loader.LoadConfig{
 		{Count: 20_000},
-		{Count: 5_000, Keys: loader.KeysUUID, Rate: 50_000},
+		{Count: 5_000, Keys: source.KeysUUID, Rate: 50_000},
 		{},
 		{Count: 3_000, Steer: true},
 		{Count: 2_000, Runs: 3},

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tbl/loader"
+	"tbl/loader/source"
 	"tbl/target"
 	"tbl/target/httpserve"
 	"tbl/target/refplane"
@@ -249,7 +250,7 @@ func TestKeysOverHTTP(t *testing.T) {
 	for _, k := range keys {
 		fmt.Fprintf(&in, "\"%s\",\"v\"\n", strings.ReplaceAll(k, `"`, `""`))
 	}
-	src, err := loader.OpenCSV(strings.NewReader(in.String()), loader.CSVOptions{})
+	src, err := source.OpenCSV(strings.NewReader(in.String()), source.CSVOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package loader
 import (
 	"time"
 
+	"tbl/loader/steer"
 	"tbl/target"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
@@ -136,8 +137,8 @@ type LoadResult struct {
 	Missing     []timingstats.CoreID `json:"missing"`
 
 	// Runs are the runs one by one: one unless several were asked for.
-	Runs     []RunSummary `json:"runs"`
-	Steering *Steering    `json:"steering,omitempty"`
+	Runs     []RunSummary  `json:"runs"`
+	Steering *steer.Result `json:"steering,omitempty"`
 
 	Warnings []string          `json:"warnings"`
 	Verdicts []verdict.Verdict `json:"verdicts"`
@@ -145,20 +146,6 @@ type LoadResult struct {
 
 // Elapsed is ElapsedNS as a duration.
 func (r *LoadResult) Elapsed() time.Duration { return time.Duration(r.ElapsedNS) }
-
-// Steering is what was learnt about source ports.
-type Steering struct {
-	OnlyCore *int `json:"only_core,omitempty"`
-	// PortsLearnt is how many ports' cores are known, Hits how many requests
-	// reached the core that their port promised, Misses how many another one.
-	PortsLearnt int   `json:"ports_learnt"`
-	Hits        int64 `json:"hits"`
-	Misses      int64 `json:"misses"`
-	// Consistent says that ports that were asked twice answered the same.
-	Consistent bool `json:"consistent"`
-	// Skipped counts ports that the system had not free when their turn came.
-	Skipped int64 `json:"skipped"`
-}
 
 // BulkCore is what one core did.
 type BulkCore struct {

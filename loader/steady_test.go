@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"tbl/loader/source"
 )
 
 // The fault proxy leaves goroutines of its own behind its stalled connections.
@@ -49,8 +50,8 @@ func TestLoadAllocatesNothingPerRequest(t *testing.T) {
 		cfg  LoadConfig
 	}{
 		{"seq", LoadConfig{}},
-		{"uuid", LoadConfig{Keys: KeysUUID}},
-		{"zipf", LoadConfig{Keys: KeysZipf}},
+		{"uuid", LoadConfig{Keys: source.KeysUUID}},
+		{"zipf", LoadConfig{Keys: source.KeysZipf}},
 		{"progress", LoadConfig{Progress: &Progress{}}},
 		{"steer", LoadConfig{Steer: true}},
 	} {

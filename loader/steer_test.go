@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tbl/loader/steer"
 	"tbl/target"
 )
 
@@ -109,7 +110,7 @@ func TestNotSteerable(t *testing.T) {
 					}
 				}
 				r, err := Load(t.Context(), f, LoadConfig{Count: 100, Steer: true, OnlyCore: tt.only})
-				if !errors.Is(err, ErrNotSteerable) || r.Sent != 0 {
+				if !errors.Is(err, steer.ErrNotSteerable) || r.Sent != 0 {
 					t.Errorf("sent %d, error %v", r.Sent, err)
 				}
 			})

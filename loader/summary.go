@@ -50,7 +50,7 @@ func (l *load) result() *LoadResult {
 		r.ConnectHist, r.FirstByteHist = histogram(&c.connect, &r.Warnings), histogram(&c.firstByte, &r.Warnings)
 	}
 	if l.steer != nil {
-		r.Steering = &l.steer.result
+		r.Steering = l.steer.Result()
 		if s := r.Steering; s.Misses > 0 {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d requests reached another core than their source port promised: something in between picks other ports, or the disaggregator changed",
 				s.Misses, s.Hits+s.Misses))

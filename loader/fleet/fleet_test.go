@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tbl/loader"
+	"tbl/loader/steer"
 	"tbl/target"
 	"tbl/target/refplane"
 	"tbl/timingstats"
@@ -309,7 +310,7 @@ func TestApart(t *testing.T) {
 		"a is of target http://bigip, b of http://other":         func(r *loader.LoadResult) { r.Target = "http://other" },
 		"a is a run by count in an open loop, b one by duration": func(r *loader.LoadResult) { r.Mode = "duration" },
 		"b one by count":                         func(r *loader.LoadResult) { r.OpenLoop = false },
-		"on core 2 only":                         func(r *loader.LoadResult) { k := 2; r.Steering = &loader.Steering{OnlyCore: &k} },
+		"on core 2 only":                         func(r *loader.LoadResult) { k := 2; r.Steering = &steer.Result{OnlyCore: &k} },
 		"was simulated":                          func(r *loader.LoadResult) { r.Virtual = true },
 		"a saw a dataplane of 2 cores, b one of": func(r *loader.LoadResult) { r.KnownCores = 8 },
 		"b ended before its first request":       func(r *loader.LoadResult) { r.Runs = nil },

@@ -3,7 +3,7 @@ package fleet
 import (
 	"slices"
 
-	"tbl/loader"
+	"tbl/loader/steer"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -73,4 +73,4 @@ func kept(parts []view) []verdict.Verdict {
 }
 
 // onlyCore says that the run was to reach one core alone.
-func onlyCore(s *loader.Steering) bool { return s != nil && s.OnlyCore != nil }
+func onlyCore(s *steer.Result) bool { return s != nil && s.OnlyCore != nil }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tbl/loader"
+	"tbl/loader/steer"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -175,12 +176,12 @@ func (t *times) tail(openLoop bool) verdict.Verdict {
 }
 
 // addSteering sums up what the clients learnt about their ports.
-func addSteering(dst **loader.Steering, s *loader.Steering) {
+func addSteering(dst **steer.Result, s *steer.Result) {
 	if s == nil {
 		return
 	}
 	if *dst == nil {
-		*dst = &loader.Steering{OnlyCore: s.OnlyCore, Consistent: true}
+		*dst = &steer.Result{OnlyCore: s.OnlyCore, Consistent: true}
 	}
 	d := *dst
 	d.PortsLearnt += s.PortsLearnt

@@ -27,7 +27,7 @@ func (a *app) loadCommand() *cli.Command {
 			intFlag("", "max-connections", loader.DefaultMaxConnections, "coverage-driven: connections at most"),
 			intFlag("", "workers", loader.DefaultWorkers, "requests at a time"),
 			stringFlag("", "key-prefix", loader.DefaultKeyPrefix, "prefix of generated keys"),
-			among(stringFlag("", "keys", loader.KeysSeq.String(), "generated keys: seq, uuid or zipf"), source.KeysNames()...),
+			among(stringFlag("", "keys", source.KeysSeq.String(), "generated keys: seq, uuid or zipf"), source.KeysNames()...),
 			intFlag("", "value-size", loader.DefaultValueSize, "size of generated values in bytes"),
 			floatFlag("", "rate", 0, "open loop: requests per second, 0: as fast as answered"),
 			durationFlag("", "ramp", 0, "let --rate grow from 0 over that time"),
@@ -81,7 +81,7 @@ func (a *app) load(c *cli.Context) error {
 	if err := atLeast(c, 0, "value-size", "retries"); err != nil {
 		return err
 	}
-	keys, err := loader.ParseKeys(c.String("keys"))
+	keys, err := source.ParseKeys(c.String("keys"))
 	if err != nil {
 		return usagef("--keys: %w", err)
 	}
@@ -167,7 +167,7 @@ func (a *app) portBudget(c *cli.Context, p *plane, cfg *loader.LoadConfig) []str
 
 // csvSource opens a file of rows. The whole file is checked before the first
 // write: a row that can't be written is named and nothing is sent.
-func (a *app) csvSource(path string, keyOnly bool) (*loader.CSV, error) {
+func (a *app) csvSource(path string, keyOnly bool) (*source.CSV, error) {
 	in, name := a.env.Stdin, "stdin"
 	if path != "-" {
 		f, err := openFile(path)
@@ -178,7 +178,7 @@ func (a *app) csvSource(path string, keyOnly bool) (*loader.CSV, error) {
 		// or the source ends.
 		in, name = f, path
 	}
-	src, err := loader.OpenCSV(in, loader.CSVOptions{Name: name, KeyOnly: keyOnly})
+	src, err := source.OpenCSV(in, source.CSVOptions{Name: name, KeyOnly: keyOnly})
 	if err != nil {
 		return nil, usagef("--file: %w", err)
 	}

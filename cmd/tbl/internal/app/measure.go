@@ -10,6 +10,7 @@ import (
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/loader"
+	"tbl/loader/steer"
 	"tbl/prober"
 	"tbl/target"
 )
@@ -133,7 +134,7 @@ func runError(err error) error {
 		return incompletef("the dataplane asks for a token: give --token (%w)", err)
 	case errors.Is(err, loader.ErrConfig), errors.Is(err, prober.ErrConfig):
 		return usagef("%w", err)
-	case errors.Is(err, loader.ErrUnreachable), errors.Is(err, loader.ErrNoDataplane), errors.Is(err, loader.ErrNotCleared), errors.Is(err, loader.ErrNotSteerable):
+	case errors.Is(err, loader.ErrUnreachable), errors.Is(err, loader.ErrNoDataplane), errors.Is(err, loader.ErrNotCleared), errors.Is(err, steer.ErrNotSteerable):
 		return incompletef("%w", err)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tbl/loader"
+	"tbl/loader/steer"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -209,7 +210,7 @@ func perSecond(s timingstats.SeriesSummary) []float64 {
 	return out
 }
 
-func steering(d *Document, s *loader.Steering) {
+func steering(d *Document, s *steer.Result) {
 	if s == nil {
 		return
 	}

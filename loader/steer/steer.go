@@ -1,4 +1,7 @@
-package loader
+// Package steer picks source ports that reach the core that is wanted. A
+// dataplane that spreads its connections by address and port sends the same port
+// to the same core each time, so which one a port reaches can be learnt by asking.
+package steer
 
 import (
 	"context"
@@ -24,8 +27,26 @@ const (
 	checkedPorts = 24
 )
 
-// steering knows which source port reaches which core.
-type steering struct {
+// ErrNotSteerable says that the source port does not decide the core as seen
+// from here, or that a core that was asked for was not found.
+var ErrNotSteerable = errors.New("source ports do not steer")
+
+// Result is what was learnt about source ports.
+type Result struct {
+	OnlyCore *int `json:"only_core,omitempty"`
+	// PortsLearnt is how many ports' cores are known, Hits how many requests
+	// reached the core that their port promised, Misses how many another one.
+	PortsLearnt int   `json:"ports_learnt"`
+	Hits        int64 `json:"hits"`
+	Misses      int64 `json:"misses"`
+	// Consistent says that ports that were asked twice answered the same.
+	Consistent bool `json:"consistent"`
+	// Skipped counts ports that the system had not free when their turn came.
+	Skipped int64 `json:"skipped"`
+}
+
+// Steering knows which source port reaches which core. Workers share it.
+type Steering struct {
 	tgt   target.Target
 	clock target.Clock
 	only  *timingstats.CoreID // nil: all evenly
@@ -35,31 +56,34 @@ type steering struct {
 	byID    map[timingstats.CoreID]*steered
 	nextTry int // the next port to try, from firstPort
 	step    int // ports tried
-	result  Steering
+	result  Result
 }
 
 // steered is one core with the ports that reach it, in the order of their
 // last use.
 type steered struct {
 	id     timingstats.CoreID
-	ports  []*port
+	ports  []*Port
 	writes int64 // given out
 }
 
-// port is a source port. It belongs to one worker between pick and done.
-type port struct {
+// Port is a source port. It belongs to one worker between Pick and Done.
+type Port struct {
 	num   uint16
 	core  *steered
 	ready time.Time // not before
 	wait  time.Duration
 }
 
-// addr leaves the address to the target.
-func (p *port) addr() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), p.num) }
+// Addr leaves the address to the target.
+func (p *Port) Addr() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), p.num) }
 
-// learnPorts asks which cores the ports reach until every core has enough.
-func learnPorts(ctx context.Context, tgt target.Target, known, workers int, only *int, seed uint64) (*steering, error) {
-	s := &steering{tgt: tgt, clock: tgt.Clock(), byID: map[timingstats.CoreID]*steered{}}
+// Learn asks which of the known cores the ports reach, until every core has
+// enough for so many workers, or only one of them, where only is not nil. Where to
+// begin among the ports comes from seed. What was learnt is returned with an error,
+// too: one that wraps ErrNotSteerable, or ctx's.
+func Learn(ctx context.Context, tgt target.Target, known, workers int, only *int, seed uint64) (*Steering, error) {
+	s := &Steering{tgt: tgt, clock: tgt.Clock(), byID: map[timingstats.CoreID]*steered{}}
 	s.nextTry = int(seed % (lastPort - firstPort + 1))
 	s.result.OnlyCore, s.result.Consistent = only, true
 	if known == 0 {
@@ -94,7 +118,7 @@ func learnPorts(ctx context.Context, tgt target.Target, known, workers int, only
 			}
 			s.mu.Unlock()
 			if again {
-				req := target.Request{Conn: target.Conn{Src: p.addr()}}
+				req := target.Request{Conn: target.Conn{Src: p.Addr()}}
 				if tgt.Do(ctx, &req, &ans) == nil && (timingstats.CoreID{Slot: ans.Slot, Core: ans.Core}) != p.core.id {
 					s.mu.Lock()
 					differ++
@@ -126,8 +150,12 @@ func learnPorts(ctx context.Context, tgt target.Target, known, workers int, only
 	return s, nil
 }
 
+// Result is what was learnt, and what came of it so far. It may be read when no
+// worker uses s.
+func (s *Steering) Result() *Result { return &s.result }
+
 // enough says whether the cores that are wanted have enough ports.
-func (s *steering) enough(known, need int) bool {
+func (s *Steering) enough(known, need int) bool {
 	if s.only != nil {
 		c := s.byID[*s.only]
 		return c != nil && len(c.ports) >= need
@@ -145,7 +173,7 @@ func (s *steering) enough(known, need int) bool {
 
 // explore asks which core a fresh port reaches. The port is the caller's. Nil
 // when it could not be learnt.
-func (s *steering) explore(ctx context.Context, ans *target.Answer) (*port, error) {
+func (s *Steering) explore(ctx context.Context, ans *target.Answer) (*Port, error) {
 	const n = lastPort - firstPort + 1
 	s.mu.Lock()
 	if s.step >= n {
@@ -153,10 +181,10 @@ func (s *steering) explore(ctx context.Context, ans *target.Answer) (*port, erro
 		return nil, fmt.Errorf("%w: all ports are in use", ErrNotSteerable)
 	}
 	s.step++
-	p := &port{num: uint16(firstPort + s.nextTry)}
+	p := &Port{num: uint16(firstPort + s.nextTry)}
 	s.nextTry = (s.nextTry + portStride) % n
 	s.mu.Unlock()
-	req := target.Request{Conn: target.Conn{Src: p.addr()}}
+	req := target.Request{Conn: target.Conn{Src: p.Addr()}}
 	if err := s.tgt.Do(ctx, &req, ans); err != nil {
 		return nil, nil // in use, or lost: another port will do
 	}
@@ -177,9 +205,9 @@ func (s *steering) explore(ctx context.Context, ans *target.Answer) (*port, erro
 // portStride shares no factor with the number of ports: each is visited once.
 const portStride = 7919
 
-// pick takes a port that reaches the core whose turn it is: the one with the
+// Pick takes a port that reaches the core whose turn it is: the one with the
 // fewest writes, or the only one. It may use ans.
-func (s *steering) pick(ctx context.Context, ans *target.Answer) (*port, error) {
+func (s *Steering) Pick(ctx context.Context, ans *target.Answer) (*Port, error) {
 	s.mu.Lock()
 	var c *steered
 	if s.only != nil {
@@ -231,9 +259,9 @@ func (s *steering) pick(ctx context.Context, ans *target.Answer) (*port, error) 
 	}
 }
 
-// done gives a port back. again says that the system had it not free: nothing
+// Done gives a port back. again says that the system had it not free: nothing
 // was sent, and another port is to be picked.
-func (s *steering) done(p *port, ans *target.Answer, err error) (again bool) {
+func (s *Steering) Done(p *Port, ans *target.Answer, err error) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if target.ClassOf(err) == target.ClassAddressExhausted {

@@ -1,6 +1,9 @@
 package table
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // sizes are numbers of bytes in every class: its smallest, its largest.
 func sizes() (out [][2]int) {
@@ -109,60 +112,147 @@ func TestSlabReady(t *testing.T) {
 	}
 }
 
-// TestIndexReady: the slots set aside serve the splits that follow, and are set
-// aside once.
+// TestIndexReady: the splits that follow find their memory there, and it is
+// found once.
 func TestIndexReady(t *testing.T) {
 	tag := func(i int) uint32 { return uint32(i) * 0x9e3779b1 }
 	var ix index
 	ix.init()
-	const have, more = 5 * segMax, 10 * segMax
+	const have, more = 250 * segMax, 10 * segMax
 	for i := range have {
 		ix.insert(tag(i), uint32(i+1))
 	}
 	ix.ready(more)
-	spare := map[*slots]bool{}
-	for _, s := range ix.spare {
-		spare[s] = true
+	blocks, warmed := len(ix.block), ix.warmed
+	if warmed < len(ix.seg)+more/segMax || ix.capacity() < warmed {
+		t.Fatalf("%d segments, room for %d in %d blocks", len(ix.seg), warmed, blocks)
 	}
-	set := len(ix.spare)
-	if set != len(spare) || set < more/segMax {
-		t.Fatalf("%d slots set aside, %d different ones", set, len(spare))
+	if ix.ready(more); len(ix.block) != blocks || ix.warmed != warmed {
+		t.Errorf("after a second ready room for %d in %d blocks, want %d in %d", ix.warmed, len(ix.block), warmed, blocks)
 	}
-	if ix.ready(more); len(ix.spare) != set {
-		t.Errorf("after a second ready %d are set aside, want %d", len(ix.spare), set)
-	}
-	segments := func() map[*slots]bool {
-		out := map[*slots]bool{}
-		for _, s := range ix.dir {
-			out[s.slot] = true
-		}
-		return out
-	}
-	before := segments()
-	for i := have; len(ix.spare) > 1 && i < have+more; i++ {
+	before := len(ix.seg)
+	for i := have; i < have+more && len(ix.seg) < warmed; i++ {
 		ix.insert(tag(i), uint32(i+1))
 	}
-	used := 0
-	for s := range segments() {
-		switch {
-		case spare[s]:
-			used++
-		case !before[s]:
-			t.Fatal("a split made new slots while some were set aside")
+	if len(ix.block) != blocks || len(ix.seg) < before+4 {
+		t.Errorf("from %d to %d segments in %d blocks, want more in %d", before, len(ix.seg), len(ix.block), blocks)
+	}
+	checkIndex(t, &ix)
+}
+
+// checkIndex holds an index against what its parts say of each other.
+func checkIndex(t *testing.T, ix *index) {
+	t.Helper()
+	records, deep := 0, 0
+	for i := range ix.seg {
+		s := &ix.seg[i]
+		n := 0
+		lines := ix.lines(uint32(i))
+		for at := range lines {
+			for j, v := range lines[at] {
+				if v == 0 {
+					continue
+				}
+				n++
+				if j > 0 && lines[at][j-1] == 0 {
+					t.Fatalf("segment %d, line %d: a gap before slot %d", i, at, j)
+				}
+				if s.depth > 0 && (uint32(v>>32)^s.tag)>>(32-s.depth) != 0 {
+					t.Fatalf("segment %d of %x/%d holds %x", i, s.tag, s.depth, v>>32)
+				}
+				for h := home(uint32(v >> 32)); h != uint8(at); h++ {
+					if lines[h][lineSlots-1] == 0 {
+						t.Fatalf("segment %d: a search for %x ends at line %d, it is in %d", i, v, h, at)
+					}
+				}
+			}
+		}
+		if n != int(s.n) {
+			t.Fatalf("segment %d has %d records, says %d", i, n, s.n)
+		}
+		records += n
+		if s.depth == uint16(32-ix.shift) {
+			deep++
 		}
 	}
-	if want := set - len(ix.spare); used != want || used < 4 {
-		t.Errorf("%d of the slots set aside are in use, want %d", used, want)
+	if records != ix.count || deep != ix.deep {
+		t.Fatalf("%d records, %d deepest segments; says %d and %d", records, deep, ix.count, ix.deep)
 	}
-	n := 0
-	ix.each(func(got, ref uint32) bool {
-		n++
-		if got != tag(int(ref)-1) {
-			t.Fatalf("record %d has tag %x", ref, got)
+	for at, i := range ix.dir {
+		s := ix.seg[i]
+		if s.depth > 0 && (uint32(at)<<ix.shift^s.tag)>>(32-s.depth) != 0 {
+			t.Fatalf("place %d has segment %d, of %x/%d", at, i, s.tag, s.depth)
 		}
-		return true
-	})
-	if n != ix.count {
-		t.Errorf("%d records, want %d", n, ix.count)
+	}
+	if n, room := len(ix.seg), ix.capacity(); room < n || room > max(4*n, n+2*blockSegs) {
+		t.Fatalf("room for %d segments, has %d", room, n)
+	}
+}
+
+// TestIndex puts records in, moves them and takes them out, up and down through
+// all sizes, and looks for each of them.
+func TestIndex(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var ix index
+		ix.init()
+		tags := map[uint32]uint32{} // by record
+		var refs []uint32
+		next := uint32(1)
+		spread := ^uint32(0)
+		if seed%4 == 3 { // segments that fill unevenly
+			spread = 0x00ffffff
+		}
+		for phase, most := range []int{3000, 0, 600_000 >> (seed % 4), 1000, 20_000, 0} {
+			for len(refs) != most {
+				grow := len(refs) < most
+				if rng.IntN(4) == 0 {
+					grow = !grow
+				}
+				switch at := rng.IntN(len(refs) + 1); {
+				case grow:
+					tag := rng.Uint32() & spread
+					if at < len(refs) && rng.IntN(50) == 0 {
+						tag = tags[refs[at]] // as another
+					}
+					ix.insert(tag, next)
+					tags[next] = tag
+					refs = append(refs, next)
+					next++
+				case len(refs) == 0:
+				case rng.IntN(10) == 0:
+					at %= len(refs)
+					ref := refs[at]
+					ix.move(tags[ref], ref, next)
+					tags[next] = tags[ref]
+					delete(tags, ref)
+					refs[at] = next
+					next++
+				default:
+					at %= len(refs)
+					ref := refs[at]
+					ix.remove(tags[ref], ref)
+					delete(tags, ref)
+					refs[at] = refs[len(refs)-1]
+					refs = refs[:len(refs)-1]
+				}
+			}
+			checkIndex(t, &ix)
+			n := 0
+			ix.each(func(tag, ref uint32) bool {
+				n++
+				if want, ok := tags[ref]; !ok || want != tag {
+					t.Fatalf("seed %d, phase %d: record %d with tag %x, want %x (%v)", seed, phase, ref, tag, want, ok)
+				}
+				return true
+			})
+			if n != len(tags) {
+				t.Fatalf("seed %d, phase %d: %d records, want %d", seed, phase, n, len(tags))
+			}
+		}
+		if len(ix.seg) != 1 || len(ix.dir) != 1 || len(ix.block) != 1 || len(ix.block[0]) != segLines {
+			t.Errorf("seed %d: empty, with %d segments, %d places, %d blocks, the first of %d lines",
+				seed, len(ix.seg), len(ix.dir), len(ix.block), len(ix.block[0]))
+		}
 	}
 }

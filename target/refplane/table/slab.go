@@ -190,10 +190,15 @@ func (s *slab) grow(k int, size uint32) {
 		id = uint32(len(s.chunks))
 		s.chunks = append(s.chunks, chunk{})
 	}
-	s.chunks[id] = chunk{
+	c := chunk{
 		head: make([]record, n), data: make([]byte, n*int(size)),
 		size: size, class: uint16(k), place: -1,
 	}
+	if n == maxSlots { // not of the first
+		largePages(c.head)
+		largePages(c.data)
+	}
+	s.chunks[id] = c
 	cl.idle = append(cl.idle, id)
 	cl.total++
 }

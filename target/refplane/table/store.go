@@ -100,15 +100,16 @@ func (st *Store) subtable(name []byte) uint32 {
 		return st.last
 	}
 	tag := st.nameTag(name)
-	s := st.names.slotsOf(tag)
-	for i := home(tag); ; i = next(i) {
-		v := *s.at(i)
-		if v == 0 {
-			return 0
-		}
-		if ref := uint32(v); uint32(v>>32) == tag && bytes.Equal(st.key(ref), name) {
-			st.last = ref
-			return ref
+	lines := st.names.linesOf(tag)
+	for i := home(tag); ; i++ {
+		for _, v := range &lines[i] {
+			if v == 0 {
+				return 0
+			}
+			if ref := uint32(v); uint32(v>>32) == tag && bytes.Equal(st.key(ref), name) {
+				st.last = ref
+				return ref
+			}
 		}
 	}
 }
@@ -130,13 +131,15 @@ func (st *Store) makeSubtable(name []byte) uint32 {
 
 // lookup finds an entry, dead or alive, 0 when there is none.
 func (st *Store) lookup(sub uint32, key []byte, tag uint32) uint32 {
-	s := st.keys.slotsOf(tag)
-	for i := home(tag); ; i = next(i) {
-		v := *s.at(i)
-		if v == 0 {
-			return 0
-		}
-		if uint32(v>>32) == tag {
+	lines := st.keys.linesOf(tag)
+	for i := home(tag); ; i++ {
+		for _, v := range &lines[i] {
+			if v == 0 {
+				return 0
+			}
+			if uint32(v>>32) != tag {
+				continue
+			}
 			ref := uint32(v)
 			c := &st.chunks[ref>>slotBits]
 			slot := ref & slotMask
@@ -162,7 +165,7 @@ func (st *Store) Ready(n int) {
 func (st *Store) Expect(key []byte) {
 	if st.last != 0 {
 		tag := st.keyTag(st.last, key)
-		prefetch(st.keys.slotsOf(tag).at(home(tag)))
+		prefetch(&st.keys.linesOf(tag)[home(tag)][0])
 	}
 }
 

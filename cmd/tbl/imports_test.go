@@ -24,6 +24,8 @@ var arrows = map[string][]string{
 	"cmd/tbl/internal/report":      {"cmd/tbl/internal/logreport", "cmd/tbl/internal/render", "cmd/tbl/internal/runfile", "loader/...", "prober/...", "timingstats/..."},
 	"cmd/tbl/internal/report/page": {"cmd/tbl/internal/report", "cmd/tbl/internal/render", "timingstats/verdict"},
 	"cmd/tbl/internal/runfile":     {"cmd/tbl/internal/logreport", "loader/...", "prober/...", "logparse", "timingstats/...", "target", "target/cluster"},
+	"cmd/tbl/internal/figures":     {"cmd/tbl/internal/render", "cmd/tbl/internal/runfile", "timingstats", "timingstats/compare", "timingstats/verdict"},
+	"cmd/tbl/internal/merging":     {"cmd/tbl/internal/figures", "cmd/tbl/internal/render", "cmd/tbl/internal/report", "cmd/tbl/internal/runfile", "loader", "loader/fleet"},
 	"cmd/tbl/internal/live":        {"cmd/tbl/internal/render", "target", "target/httpserve"},
 	"cmd/tbl/internal/metrics":     {"target", "target/httpserve", "timingstats"},
 	"cmd/tbl/internal/logreport":   {"logparse/...", "timingstats", "timingstats/verdict"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"tbl/cmd/tbl/internal/render"
 	"tbl/target"
@@ -82,12 +81,8 @@ func outcomeCode(s verdict.State, interrupted bool) int {
 	return exitOK
 }
 
-// longestLine and longestValue are how many characters of an error a user gets
-// to see, and of a value in it that is others'.
-const (
-	longestLine  = 1000
-	longestValue = 80
-)
+// longestLine is how many characters of an error a user gets to see.
+const longestLine = 1000
 
 // oneLine keeps an error to the one line that a user reads.
 func oneLine(err error) string {
@@ -95,15 +90,4 @@ func oneLine(err error) string {
 }
 
 // plainLine is a line as it may go to a terminal, whoever wrote parts of it.
-func plainLine(s string) string { return shortened(render.Visible(s), longestLine) }
-
-// shortened leaves out the middle of what is longer than limit characters: the
-// end of an error often says what to do.
-func shortened(s string, limit int) string {
-	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	r := []rune(s)
-	tail := (limit - 1) / 3
-	return string(r[:limit-1-tail]) + "…" + string(r[len(r)-tail:])
-}
+func plainLine(s string) string { return render.Shortened(render.Visible(s), longestLine) }

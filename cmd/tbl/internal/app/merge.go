@@ -1,22 +1,15 @@
 package app
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"tbl/cmd/tbl/internal/merging"
 	"tbl/cmd/tbl/internal/render"
-	"tbl/cmd/tbl/internal/report"
 	"tbl/cmd/tbl/internal/runfile"
-	"tbl/loader"
 	"tbl/loader/fleet"
 )
 
@@ -38,244 +31,43 @@ func (a *app) merge(c *cli.Context) error {
 	}
 	var files []*runfile.File
 	for _, arg := range c.Args().Slice() {
-		more, err := readRuns(arg)
+		more, err := runfile.ReadAll(arg)
 		if err != nil {
-			return err
+			return usagef("%w", err)
 		}
 		files = append(files, more...)
 	}
 	if len(files) < 2 {
 		return usagef("merge: want two runs or more, got 1")
 	}
-	first := files[0]
-	for _, f := range files {
-		switch command := f.Header.Command; {
-		case command != first.Header.Command:
-			return usagef("merge: %s is a run of %s, %s one of %s: want runs of one command", first.Path, first.Header.Command, f.Path, command)
-		case command != "load" && command != "bulk-post":
-			return usagef("merge: %s is a run of %s: only runs of load and bulk-post add up to one", f.Path, command)
-		case f.Header.Version < 2:
-			return usagef("merge: %s was saved by an older version, without the start mark and the distributions that merging needs: run it again", f.Path)
-		case f.Fields["targets"] != nil:
-			return usagef("merge: %s judges several targets apart (--each): want runs on one target, or on one cluster", f.Path)
-		case f.Fields["clients"] != nil:
-			return usagef("merge: %s is merged itself: give the runs that it was made of", f.Path)
-		}
-	}
-	if err := sameSettings(files); err != nil {
-		return err
+	if err := merging.Check(files); err != nil {
+		return usagef("merge: %w", err)
 	}
 	out, err := a.output(c)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	cfg := mergeConfig(c, files)
-	var d *render.Document
-	if first.Header.Command == "load" {
-		d, err = mergeLoads(files, cfg, out)
-	} else {
-		d, err = mergeBulks(files, cfg, out)
-	}
+	d, head, err := merging.Merge(files, mergeConfig(c, files))
 	if err != nil {
 		return usagef("merge: %w", err)
 	}
-	if d.Extra, err = unknownInAll(files, d); err != nil {
-		return err
-	}
+	out.merged = head
 	return out.finish(c.Context, d)
-}
-
-func mergeLoads(files []*runfile.File, cfg fleet.Config, out *output) (*render.Document, error) {
-	parts, err := mergeParts[loader.LoadResult](files)
-	if err != nil {
-		return nil, err
-	}
-	r, sum, err := fleet.Loads(parts, cfg)
-	if err != nil {
-		return nil, err
-	}
-	r.Warnings = append(r.Warnings, mergeDoubts(files)...)
-	out.merged = mergedHeader(files, r.Runs[0], r.Seed)
-	nameCommands(sum, files)
-	return render.MergedLoad(r, sum), nil
-}
-
-func mergeBulks(files []*runfile.File, cfg fleet.Config, out *output) (*render.Document, error) {
-	parts, err := mergeParts[loader.BulkResult](files)
-	if err != nil {
-		return nil, err
-	}
-	r, sum, err := fleet.Bulks(parts, cfg)
-	if err != nil {
-		return nil, err
-	}
-	r.Warnings = append(r.Warnings, mergeDoubts(files)...)
-	out.merged = mergedHeader(files, r.Runs[0], r.Seed)
-	nameCommands(sum, files)
-	return render.MergedBulk(r, sum), nil
-}
-
-// nameCommands keeps with each client the command that makes its run again: the
-// merge's own names files, which may be gone.
-func nameCommands(sum *fleet.Summary, files []*runfile.File) {
-	for i, f := range files {
-		sum.Clients[i].CommandLine = report.Repeat(f)
-	}
-}
-
-// mergeParts reads the results, each by its file's name, or its whole path
-// where two files have one name.
-func mergeParts[R loader.LoadResult | loader.BulkResult](files []*runfile.File) ([]fleet.Part[R], error) {
-	var out []fleet.Part[R]
-	for _, f := range files {
-		p := fleet.Part[R]{Name: filepath.Base(f.Path), Result: new(R)}
-		for _, o := range files {
-			if o != f && filepath.Base(o.Path) == p.Name {
-				p.Name = f.Path
-				break
-			}
-		}
-		if e := f.Header.Environment; e != nil {
-			p.Host = e.Host
-		}
-		if err := f.Decode(p.Result); err != nil {
-			return nil, err
-		}
-		out = append(out, p)
-	}
-	return out, nil
 }
 
 // mergeConfig takes what the runs had agreed on, unless a flag says otherwise.
 func mergeConfig(c *cli.Context, files []*runfile.File) fleet.Config {
 	cfg := fleet.Config{MaxErrors: maxErrors(c)}
-	if s, same := commonSetting(files, "max-errors"); same && !c.IsSet("max-errors") {
+	if s, same := merging.Common(files, "max-errors"); same && !c.IsSet("max-errors") {
 		if percent, err := strconv.ParseFloat(s, 64); err == nil {
 			cfg.MaxErrors = errorShare(percent)
 		}
 	}
-	if s, same := commonSetting(files, "start-at"); same {
+	if s, same := merging.Common(files, "start-at"); same {
 		cfg.StartAt, _ = parseStart(s) // the run has read it before
 	}
 	return cfg
-}
-
-// commonSetting is a setting that all runs have, all with the same value.
-func commonSetting(files []*runfile.File, name string) (value string, same bool) {
-	value, same = files[0].Header.Settings[name]
-	for _, f := range files {
-		v, ok := f.Header.Settings[name]
-		same = same && ok && v == value
-	}
-	return value, same
-}
-
-// ownSettings may differ between clients: each has keys and addresses of its
-// own, and the verdicts are judged anew. How a target is named is no matter; the
-// results say whether it is the same.
-var ownSettings = [...]string{
-	"seed", "key-prefix", "file", "bind", "start-at", "log", "target", "host", "port", "cacert", "assert", "warn", "strict", "max-errors",
-}
-
-// sameSettings refuses runs whose settings differ, naming the first one.
-func sameSettings(files []*runfile.File) error {
-	first := files[0]
-	for _, f := range files[1:] {
-		names := map[string]bool{}
-		for _, settings := range []map[string]string{first.Header.Settings, f.Header.Settings} {
-			for name := range settings {
-				names[name] = !slices.Contains(ownSettings[:], name)
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			if a, b := first.Header.Settings[name], f.Header.Settings[name]; names[name] && a != b {
-				return usagef("merge: settings differ: %s has --%s %q, %s %q: want clients that do the same", first.Path, name, shortened(a, longestValue), f.Path, shortened(b, longestValue))
-			}
-		}
-	}
-	return nil
-}
-
-// mergeDoubts are what makes the merged figures mean less than they seem to.
-func mergeDoubts(files []*runfile.File) []string {
-	var out []string
-	if files[0].Header.Target == "embedded" {
-		out = append(out, fmt.Sprintf("each run had an embedded dataplane of its own: these are the figures of %d dataplanes together, not of one under %d clients", len(files), len(files)))
-	}
-	same := func(name string) (string, bool) {
-		v, ok := commonSetting(files, name)
-		return v, ok && v != ""
-	}
-	_, fromFile := files[0].Header.Settings["file"]
-	file, oneFile := same("file")
-	prefix, onePrefix := same("key-prefix")
-	seed, oneSeed := same("seed")
-	kind, _ := same("keys")
-	switch {
-	case oneFile:
-		out = append(out, fmt.Sprintf("all clients wrote the keys of a file %s: if it is the same one, they wrote over each other", file))
-	case fromFile:
-	case files[0].Header.Command == "load" && kind == "seq" && onePrefix:
-		out = append(out, fmt.Sprintf("all clients wrote the same keys, %s_…: give each a --key-prefix of its own", prefix))
-	case kind != "seq" && oneSeed && seed != "0":
-		out = append(out, fmt.Sprintf("all clients wrote the same keys, those of seed %s: give each a seed of its own, or none", seed))
-	}
-	return out
-}
-
-// mergedHeader is the header of the run that files make up. It keeps the
-// settings that all had, and the environment where the machines are alike.
-func mergedHeader(files []*runfile.File, run loader.RunSummary, seed uint64) *runfile.Header {
-	h := files[0].Header
-	h.Settings, h.Variables = map[string]string{}, nil
-	for name := range files[0].Header.Settings {
-		if v, same := commonSetting(files, name); same {
-			h.Settings[name] = v
-		}
-	}
-	h.Started, h.DurationNS, h.Seed = run.Started, run.ElapsedNS, seed
-	if h.Environment != nil {
-		e := *h.Environment
-		h.Environment = &e
-		for _, f := range files {
-			if f.Header.Environment == nil {
-				h.Environment = nil
-				break
-			}
-			host := f.Header.Environment.Host
-			if e.Host != host {
-				e.Host = ""
-			}
-			other := *f.Header.Environment
-			other.Host = e.Host
-			if other != e {
-				h.Environment = nil
-				break
-			}
-		}
-	}
-	return &h
-}
-
-// unknownInAll are the fields that a newer program saved, where all files have
-// the same: what differs can't be added up by one that doesn't know it.
-func unknownInAll(files []*runfile.File, d *render.Document) (map[string]any, error) {
-	known, err := jsonFields(d)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]any{}
-	for name, raw := range files[0].Fields {
-		_, taken := known[name]
-		if taken || slices.Contains([]string{"exit", "verdicts", "overall", "partial", "stop"}, name) {
-			continue
-		}
-		if !slices.ContainsFunc(files, func(f *runfile.File) bool { return !bytes.Equal(f.Fields[name], raw) }) {
-			out[name] = json.RawMessage(raw)
-		}
-	}
-	return out, nil
 }
 
 // startAtFlag lets several clients start together.

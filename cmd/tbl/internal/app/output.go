@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"tbl/cmd/tbl/internal/figures"
 	"tbl/cmd/tbl/internal/render"
 	"tbl/cmd/tbl/internal/report"
 	"tbl/cmd/tbl/internal/runfile"
@@ -118,8 +119,8 @@ var distributed = [...]string{"load", "bulk-post", "validate", "timing-stats", "
 func (o *output) addExport(path, command string) error {
 	for _, f := range formats() {
 		if strings.EqualFold(filepath.Ext(path), f.Ending) {
-			if err := checkFollowed(f, command, path); err != nil {
-				return err
+			if !figures.Followed(f, command) {
+				return usagef("--export %s: runs of %s have no such figures that are followed from run to run", path, command)
 			}
 			if f.Name == "hlog" && !slices.Contains(distributed[:], command) {
 				return usagef("--export %s: runs of %s hold no distributions, those of %s do", path, command, strings.Join(distributed[:], ", "))
@@ -274,7 +275,7 @@ func (o *output) Close() {
 // finish writes the result, adds the user's own thresholds to the verdicts,
 // and sets the exit code. The result's own verdicts are in d already.
 func (o *output) finish(ctx context.Context, d *render.Document) error {
-	fields, err := jsonFields(d)
+	fields, err := figures.Fields(d)
 	if err != nil {
 		return err
 	}
@@ -284,10 +285,10 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		}
 	}
 	for _, as := range o.asserts {
-		for _, f := range figureSets(fields) {
+		for _, f := range figures.Sets(fields) {
 			v := as.Judge(f.Figures)
-			if f.of != "" {
-				v.Line += " (" + f.of + ")"
+			if f.Of != "" {
+				v.Line += " (" + f.Of + ")"
 			}
 			d.Verdicts = append(d.Verdicts, v)
 		}
@@ -301,7 +302,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 	o.a.code = outcomeCode(verdict.Overall(d.Verdicts, o.strict), interrupted)
 	head := o.header(d.Command, fields)
 	d.Started, d.Length = head.Started, time.Duration(head.DurationNS)
-	followedFigures := benchmarks(d.Command, fields)
+	followedFigures := figures.Benchmarks(d.Command, fields)
 	fields["run"], fields["exit"], fields["verdicts"] = head, o.a.code, d.Verdicts
 	if d.Overall != nil {
 		fields["overall"] = d.Overall
@@ -310,7 +311,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		fields["partial"] = true
 	}
 	d.Data = fields
-	d.Benchmarks, d.BenchConfig = followedFigures, benchConfig(&head)
+	d.Benchmarks, d.BenchConfig = followedFigures, figures.BenchConfig(&head)
 	var errs []error
 	shown := *d
 	if o.quiet && o.format.Name == "text" {

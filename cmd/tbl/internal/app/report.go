@@ -129,9 +129,9 @@ func (a *app) report(c *cli.Context) error {
 	}
 	var sources []report.Source
 	for _, arg := range c.Args().Slice() {
-		files, err := readRuns(arg)
+		files, err := runfile.ReadAll(arg)
 		if err != nil {
-			return err
+			return usagef("%w", err)
 		}
 		for _, f := range files {
 			sources = append(sources, report.Source{File: f})

@@ -109,3 +109,14 @@ func visibleCell(c any) any {
 	}
 	return c
 }
+
+// Shortened leaves out the middle of what is longer than limit characters: the
+// end of an error often says what to do.
+func Shortened(s string, limit int) string {
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	r := []rune(s)
+	tail := (limit - 1) / 3
+	return string(r[:limit-1-tail]) + "…" + string(r[len(r)-tail:])
+}

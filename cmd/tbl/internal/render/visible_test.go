@@ -25,6 +25,16 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+// TestShortened: a value that fits stays; of a longer one the end is kept, too.
+func TestShortened(t *testing.T) {
+	if got := Shortened(strings.Repeat("µ", 80), 80); got != strings.Repeat("µ", 80) {
+		t.Errorf("a value that fits: %s", got)
+	}
+	if got := Shortened(strings.Repeat("µ", 100)+": want less", 31); got != strings.Repeat("µ", 20)+"… want less" {
+		t.Errorf("shortened: %s", got)
+	}
+}
+
 // TestFormsSteerNoTerminal: whatever is others' text comes out without control
 // characters in the forms that people read, in lines of their own.
 func TestFormsSteerNoTerminal(t *testing.T) {

@@ -1,4 +1,4 @@
-package app
+package figures
 
 import (
 	"maps"
@@ -11,9 +11,9 @@ import (
 	"tbl/timingstats/compare"
 )
 
-// checkFollowed refuses a form of benchmarks for a command that has none of
-// them.
-func checkFollowed(f render.Format, command, path string) error {
+// Followed says whether runs of a command have figures for a form of benchmarks;
+// true for a form of anything else.
+func Followed(f render.Format, command string) bool {
 	directions := map[string][]compare.Direction{
 		"bench": {compare.Lower, compare.Higher}, "smaller": {compare.Lower}, "bigger": {compare.Higher},
 	}
@@ -26,21 +26,18 @@ func checkFollowed(f render.Format, command, path string) error {
 	}
 	whole, core := comparedFigures(command)
 	has := func(cf comparedFigure) bool { return slices.Contains(want, cf.better) }
-	if !ok || slices.ContainsFunc(whole, has) || slices.ContainsFunc(core, has) {
-		return nil
-	}
-	return usagef("--export %s: runs of %s have no such figures that are followed from run to run", path, command)
+	return !ok || slices.ContainsFunc(whole, has) || slices.ContainsFunc(core, has)
 }
 
-// benchmarks are a result's figures that compare looks at: those of the whole,
+// Benchmarks are a result's figures that compare looks at: those of the whole,
 // then those of each core.
-func benchmarks(command string, fields map[string]any) []render.Benchmark {
+func Benchmarks(command string, fields map[string]any) []render.Benchmark {
 	whole, core := comparedFigures(command)
 	var out []render.Benchmark
-	for _, set := range figureSets(fields) {
+	for _, set := range Sets(fields) {
 		title := benchName(command)
-		if set.of != "" {
-			title += "/" + strings.Replace(set.of, " ", "=", 1)
+		if set.Of != "" {
+			title += "/" + strings.Replace(set.Of, " ", "=", 1)
 		}
 		add := func(name string, figures []comparedFigure, values map[string]float64) {
 			b := render.Benchmark{Name: name, N: 1}
@@ -80,9 +77,9 @@ func benchName(command string) string {
 	return b.String()
 }
 
-// benchConfig is what a run was measured under, by the names that Go's tools
+// BenchConfig is what a run was measured under, by the names that Go's tools
 // use.
-func benchConfig(h *runfile.Header) []render.BenchSetting {
+func BenchConfig(h *runfile.Header) []render.BenchSetting {
 	var out []render.BenchSetting
 	add := func(name, value string) {
 		if value != "" {

@@ -1,4 +1,7 @@
-package app
+// Package figures finds the numbers in results, by the names that users know
+// them by: those that assertions are held against, those that are compared from
+// run to run, and those that benchmark tools follow.
+package figures
 
 import (
 	"bytes"
@@ -12,9 +15,9 @@ import (
 	"tbl/timingstats/verdict"
 )
 
-// jsonFields is the JSON form of a result as a map, numbers kept as they are
+// Fields is the JSON form of a result as a map, numbers kept as they are
 // written, with the document's figures beside the result's own fields.
-func jsonFields(d *render.Document) (map[string]any, error) {
+func Fields(d *render.Document) (map[string]any, error) {
 	raw, err := json.Marshal(d.Data)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
@@ -36,30 +39,31 @@ func jsonFields(d *render.Document) (map[string]any, error) {
 	return fields, nil
 }
 
-// figureSet is what one assertion is held against.
-type figureSet struct {
+// Set is what one assertion is held against.
+type Set struct {
 	verdict.Figures
-	of string // "device …" or "target …"; empty where there is one only
+	// Of is "device …" or "target …", empty where there is one only.
+	Of string
 }
 
-// figureSets are the figures of a result: of each device or target where
+// Sets are the figures of a result: of each device or target where
 // there are several, else of the whole.
-func figureSets(fields map[string]any) []figureSet {
+func Sets(fields map[string]any) []Set {
 	for list, name := range map[string]string{"devices": "device", "targets": "target"} {
 		parts, ok := fields[list].([]any)
 		if !ok || len(parts) < 2 {
 			continue
 		}
-		var out []figureSet
+		var out []Set
 		for _, p := range parts {
 			if m, ok := p.(map[string]any); ok {
 				of, _ := m[name].(string)
-				out = append(out, figureSet{figuresOf(m), name + " " + of})
+				out = append(out, Set{figuresOf(m), name + " " + of})
 			}
 		}
 		return out
 	}
-	return []figureSet{{Figures: figuresOf(fields)}}
+	return []Set{{Figures: figuresOf(fields)}}
 }
 
 func figuresOf(fields map[string]any) verdict.Figures {

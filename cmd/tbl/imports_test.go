@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 	"cmd/tbl/internal/merging":     {"cmd/tbl/internal/figures", "cmd/tbl/internal/render", "cmd/tbl/internal/report", "cmd/tbl/internal/runfile", "loader", "loader/fleet"},
 	"cmd/tbl/internal/live":        {"cmd/tbl/internal/render", "target", "target/httpserve"},
 	"cmd/tbl/internal/metrics":     {"target", "target/httpserve", "timingstats"},
+	"cmd/tbl/internal/nodes":       {"cmd/tbl/internal/render", "target", "target/cluster", "target/refplane", "target/remote", "timingstats/verdict"},
 	"cmd/tbl/internal/logreport":   {"logparse/...", "timingstats", "timingstats/verdict"},
 	"prober/proof":                 {"loader", "prober", "logparse/...", "timingstats", "timingstats/verdict", "target"},
 	"loader":                       {"loader/pace", "loader/source", "loader/steer", "target", "timingstats", "timingstats/verdict"},

@@ -70,8 +70,8 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if doc == nil {
 		return runError(err)
 	}
-	if p.cluster != nil {
-		p.cluster.report(doc)
+	if p.nodes != nil {
+		p.nodes.Report(doc)
 	}
 	if p.remote != nil {
 		for _, w := range p.remote.Warnings() {

@@ -1,19 +1,16 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"tbl/cmd/tbl/internal/nodes"
 	"tbl/cmd/tbl/internal/render"
 	"tbl/prober/stickiness"
 	"tbl/target"
@@ -58,26 +55,11 @@ type stickyRun struct {
 	a       *app
 	cfg     stickiness.Config
 	opts    *targetOptions
-	balance clusterOptions
+	balance nodes.Options
 	nodes   int // embedded ones, 0: none
 	via     remote.ViaConfig
-	faults  []nodeFault
-	events  []nodeEvent
-}
-
-// nodeFault is one --fail.
-type nodeFault struct {
-	node  string
-	fault cluster.Fault
-}
-
-// nodeEvent is one --kill or --join.
-type nodeEvent struct {
-	node  string
-	join  bool
-	at    int64         // invocations started, when share is set
-	after time.Duration // else
-	share bool
+	faults  []nodes.Fault
+	events  []nodes.Event
 }
 
 func (a *app) sticky(c *cli.Context) error {
@@ -181,7 +163,7 @@ func (r *stickyRun) parse(c *cli.Context) error {
 		}
 	}
 	for _, s := range c.StringSlice("fail") {
-		f, err := parseNodeFault(s, names)
+		f, err := nodes.ParseFault(s, names)
 		if err != nil {
 			return usagef("--fail %q: %w", s, err)
 		}
@@ -190,13 +172,13 @@ func (r *stickyRun) parse(c *cli.Context) error {
 	total := int64(r.cfg.Transactions) * int64(r.cfg.Invocations)
 	for _, flag := range []string{"kill", "join"} {
 		for _, s := range c.StringSlice(flag) {
-			e, err := parseNodeEvent(s, names, total)
+			e, err := nodes.ParseEvent(s, names, total)
 			if err != nil {
 				return usagef("--%s %q: %w", flag, s, err)
 			}
-			if e.join = flag == "join"; e.share && !e.join {
+			if e.Join = flag == "join"; e.Share && !e.Join {
 				// Not between two transactions of a single worker, but within one.
-				e.at += int64(r.cfg.Invocations / 2)
+				e.At += int64(r.cfg.Invocations / 2)
 			}
 			r.events = append(r.events, e)
 		}
@@ -234,62 +216,6 @@ func (r *stickyRun) parseVia(c *cli.Context) error {
 	return nil
 }
 
-// nodeNamed is the node that a user means by its name or its number from 1.
-func nodeNamed(s string, names []string) (string, error) {
-	for i, n := range names {
-		if s == n || s == strconv.Itoa(i+1) {
-			return n, nil
-		}
-	}
-	return "", fmt.Errorf("no node %q, want 1 to %d", s, len(names))
-}
-
-// parseNodeFault reads KIND@NODE[:P].
-func parseNodeFault(s string, names []string) (nodeFault, error) {
-	kind, rest, ok := strings.Cut(s, "@")
-	if !ok {
-		return nodeFault{}, errors.New("want KIND@NODE or KIND@NODE:P")
-	}
-	k, err := cluster.ParseFaultKind(kind)
-	if err != nil {
-		return nodeFault{}, err
-	}
-	p := 1.0
-	node, err := nodeNamed(rest, names)
-	if i := strings.LastIndexByte(rest, ':'); err != nil && i >= 0 {
-		if p, err = strconv.ParseFloat(rest[i+1:], 64); err != nil || !(p > 0 && p <= 1) {
-			return nodeFault{}, fmt.Errorf("probability %q: want more than 0, up to 1", rest[i+1:])
-		}
-		node, err = nodeNamed(rest[:i], names)
-	}
-	return nodeFault{node, cluster.Fault{Kind: k, P: p}}, err
-}
-
-// parseNodeEvent reads NODE@50% or NODE@3s; total is the run's invocations.
-func parseNodeEvent(s string, names []string, total int64) (nodeEvent, error) {
-	i := strings.LastIndexByte(s, '@')
-	if i < 0 {
-		return nodeEvent{}, errors.New("want NODE@WHEN")
-	}
-	node, err := nodeNamed(s[:i], names)
-	if err != nil {
-		return nodeEvent{}, err
-	}
-	e := nodeEvent{node: node}
-	if pct, ok := strings.CutSuffix(s[i+1:], "%"); ok {
-		share, err := strconv.ParseFloat(pct, 64)
-		if err != nil || !(share >= 0 && share <= 100) {
-			return e, fmt.Errorf("%q: want a percentage from 0%% to 100%%", s[i+1:])
-		}
-		e.share, e.at = true, int64(share/100*float64(total))
-		return e, nil
-	}
-	if e.after, err = time.ParseDuration(s[i+1:]); err != nil || e.after < 0 {
-		return e, fmt.Errorf("%q: want a percentage such as 50%% or a duration such as 3s", s[i+1:])
-	}
-	return e, nil
-}
-
 // open makes the target of the run, with its faults and events. Nothing is
 // sent.
 func (r *stickyRun) open(context.Context) (target.Target, error) {
@@ -301,112 +227,31 @@ func (r *stickyRun) open(context.Context) (target.Target, error) {
 		r.cfg.Begin = func(ctx context.Context, _ int64) (context.Context, func()) { return v.Session(ctx), func() {} }
 		return v, nil
 	}
-	var nodes []cluster.Node
+	var list []cluster.Node
 	var err error
 	if r.nodes > 0 {
-		nodes, err = embeddedNodes(r.opts.plane, r.nodes)
+		if list, err = nodes.Embedded(r.opts.plane, r.nodes); err != nil {
+			err = usagef("%w", err)
+		}
 	} else {
-		nodes, err = r.opts.remoteNodes(r.balance.transport)
+		list, err = r.opts.remoteNodes(r.balance.Transport)
 	}
 	if err != nil {
 		return nil, err
 	}
-	seed := r.balance.cfg.Seed
-	faulty := make(map[string]*cluster.Faulty)
-	for i := range nodes {
-		n := &nodes[i]
-		if seed != 0 {
-			seed++ // the nodes fail independently
-		}
-		for via, t := range n.Targets {
-			if t != nil {
-				f := cluster.NewFaulty(t, seed)
-				var list []cluster.Fault
-				for _, x := range r.faults {
-					if x.node == n.Name {
-						list = append(list, x.fault)
-					}
-				}
-				f.Set(list...)
-				faulty[n.Name], n.Targets[via] = f, f
-			}
-		}
-	}
-	p, fam, err := r.balance.open(nodes, r.absent())
+	faulty := nodes.WithFaults(list, r.faults, r.balance.Config.Seed)
+	p, fam, err := r.balance.Cluster(list, nodes.Absent(r.events))
 	if err != nil {
-		return nil, err
+		return nil, usagef("%w", err)
 	}
 	r.cfg.Begin = func(ctx context.Context, _ int64) (context.Context, func()) {
 		ctx, tx := p.Begin(ctx)
 		return ctx, tx.End
 	}
 	if len(r.events) > 0 {
-		r.cfg.Before = r.schedule(p.Clock(), fam, nodes, faulty)
+		r.cfg.Before = nodes.Schedule(r.events, p.Clock(), fam, list, faulty)
 	}
-	return &clusterTarget{p, nodes}, nil
-}
-
-// absent are the nodes that are to join before they are ever killed: they
-// are not there at the start.
-func (r *stickyRun) absent() map[string]bool {
-	out := make(map[string]bool)
-	first := make(map[string]bool)
-	// Percentages and durations can't be compared: of a node that has both, the
-	// percentage counts as the earlier one.
-	events := slices.Clone(r.events)
-	slices.SortStableFunc(events, func(a, b nodeEvent) int { return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.at, b.at)) })
-	for _, e := range events {
-		if !first[e.node] {
-			first[e.node], out[e.node] = true, e.join
-		}
-	}
-	return out
-}
-
-// schedule returns what is called before each invocation and lets the events
-// happen when they are due. A killed node refuses everything and leaves the
-// view; who joins is reachable and in the view.
-func (r *stickyRun) schedule(clock target.Clock, fam *cluster.Family, nodes []cluster.Node, faulty map[string]*cluster.Faulty) func(int64) {
-	start := clock.Now()
-	there := make(map[string]bool)
-	for _, n := range nodes {
-		there[n.Name] = true
-	}
-	for name, gone := range r.absent() {
-		there[name] = !gone
-	}
-	left := append([]nodeEvent(nil), r.events...)
-	var busy atomic.Bool
-	var pending atomic.Int64
-	pending.Store(int64(len(left)))
-	return func(started int64) {
-		if pending.Load() == 0 || busy.Swap(true) {
-			return
-		}
-		defer busy.Store(false)
-		keep := left[:0]
-		for _, e := range left {
-			if e.share && started < e.at || !e.share && clock.Now().Sub(start) < e.after {
-				keep = append(keep, e)
-				continue
-			}
-			if there[e.node] = e.join; e.join {
-				faulty[e.node].Revive()
-			} else {
-				faulty[e.node].Kill()
-			}
-			var list []cluster.Node
-			for _, n := range nodes {
-				if there[n.Name] {
-					list = append(list, n)
-				}
-			}
-			id, _ := fam.View()
-			fam.Update(id+1, list...)
-		}
-		left = keep
-		pending.Store(int64(len(left)))
-	}
+	return &nodes.Owner{Target: p, Nodes: list}, nil
 }
 
 // refusal names why a transaction was refused.

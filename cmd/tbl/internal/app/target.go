@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tbl/cmd/tbl/internal/metrics"
+	"tbl/cmd/tbl/internal/nodes"
 	"tbl/prober"
 	"tbl/prober/proof"
 	"tbl/target"
@@ -32,8 +33,8 @@ type targetOptions struct {
 	urls    []string // none: embedded
 	remote  remote.Config
 	plane   refplane.Config
-	log     string          // where an embedded plane's log goes
-	balance *clusterOptions // how to balance several URLs, nil: not
+	log     string         // where an embedded plane's log goes
+	balance *nodes.Options // how to balance several URLs, nil: not
 	// capture keeps an embedded plane's log lines in memory too.
 	capture bool
 }
@@ -246,7 +247,7 @@ type plane struct {
 	remote   *remote.Remote  // nil when embedded, or several
 	embedded *refplane.Plane // nil when remote
 	captured *captured       // an embedded plane's log, where it is wanted
-	cluster  *clusterRun     // nil with one target
+	nodes    *nodes.Load     // nil with one target
 	watch    *metrics.Run    // counts the requests; nil: nobody asks
 	close    []func() error
 }

@@ -1,0 +1,65 @@
+package nodes
+
+import (
+	"testing"
+	"time"
+
+	"tbl/target/cluster"
+)
+
+var names = []string{"http://[::1]:8080", "b"}
+
+func TestParseFault(t *testing.T) {
+	refuse, err := cluster.ParseFaultKind(cluster.FaultNames()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := cluster.FaultNames()[0]
+	for in, want := range map[string]Fault{
+		kind + "@1":                     {names[0], cluster.Fault{Kind: refuse, P: 1}},
+		kind + "@http://[::1]:8080":     {names[0], cluster.Fault{Kind: refuse, P: 1}},
+		kind + "@http://[::1]:8080:0.5": {names[0], cluster.Fault{Kind: refuse, P: 0.5}},
+		kind + "@b:1":                   {"b", cluster.Fault{Kind: refuse, P: 1}},
+	} {
+		if got, err := ParseFault(in, names); err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", kind, kind + "@", kind + "@3", kind + "@b:0", kind + "@b:2", kind + "@b:x", "nothing@b"} {
+		if got, err := ParseFault(in, names); err == nil {
+			t.Errorf("%q: %+v", in, got)
+		}
+	}
+}
+
+func TestParseEvent(t *testing.T) {
+	for in, want := range map[string]Event{
+		"1@50%":                {Node: names[0], Share: true, At: 100},
+		"http://[::1]:8080@0%": {Node: names[0], Share: true},
+		"b@100%":               {Node: "b", Share: true, At: 200},
+		"2@3s":                 {Node: "b", After: 3 * time.Second},
+	} {
+		if got, err := ParseEvent(in, names, 200); err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "b", "b@", "3@50%", "b@101%", "b@-1%", "b@NaN%", "b@-1s", "b@soon"} {
+		if got, err := ParseEvent(in, names, 200); err == nil {
+			t.Errorf("%q: %+v", in, got)
+		}
+	}
+}
+
+// TestAbsent: who joins before ever being killed is not there at the start.
+func TestAbsent(t *testing.T) {
+	absent := Absent([]Event{
+		{Node: "late", Join: true, After: time.Second},
+		{Node: "back", Join: true, After: 2 * time.Second}, {Node: "back", After: time.Second},
+		{Node: "gone", Share: true, At: 5},
+	})
+	for node, want := range map[string]bool{"late": true, "back": false, "gone": false, "other": false} {
+		if absent[node] != want {
+			t.Errorf("%s: absent %v, want %v", node, absent[node], want)
+		}
+	}
+}

@@ -8,7 +8,8 @@ var canHunt = cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT
 //go:noescape
 func huntAVX2(p *byte, n int) (pos, lines, start int, hit bool)
 
-// hunt looks for the first place in b where a line of ours shows: "m=" as in "tmm=", "; " as in
+// hunt looks for the first place in b where a line of ours shows: "m=" as in "tmm=", "; h" or "; t"
+// (or another whose third letter differs in the three bits in which these two do) as in
 // "logging; held" and "exceeded; throttling", "pea" as in "repeated", "Sup" as
 // in "Suppressed". Every line that Parse finds of interest holds one of them; others may.
 //
@@ -16,7 +17,7 @@ func huntAVX2(p *byte, n int) (pos, lines, start int, hit bool)
 // looked at: up to 65 bytes. lines is the number of newlines before pos, start the
 // place behind the last of them, 0 when there is none.
 func hunt(b []byte) (pos, lines, start int, hit bool) {
-	if len(b) < 34 {
+	if len(b) < 66 {
 		return 0, 0, 0, false
 	}
 	return huntAVX2(&b[0], len(b))

@@ -1,97 +1,167 @@
 #include "textflag.h"
 
-// "m=; peaSu\n", a byte of each to be compared with.
-DATA wanted<>+0(SB)/8, $0x53616570203b3d6d
-DATA wanted<>+8(SB)/8, $0x0000000000000a75
-GLOBL wanted<>(SB), RODATA|NOPTR, $16
+// What hunt looks for, by the low four bits of its first byte, as VPSHUFB takes
+// them: p, S, ; and m.
+//
+// The first byte. 0xff stands for none: VPSHUFB gives 0 for bytes over 0x7f.
+DATA first<>+0(SB)/8, $0xffffffff53ffff70
+DATA first<>+8(SB)/8, $0xffff6dff3bffffff
+GLOBL first<>(SB), RODATA|NOPTR, $16
+
+// The second.
+DATA second<>+0(SB)/8, $0x0000000075000065
+DATA second<>+8(SB)/8, $0x00003d0020000000
+GLOBL second<>(SB), RODATA|NOPTR, $16
+
+// The third, as far as care has bits set: all for "pea" and "Sup", those in
+// which h and t agree behind "; ", none behind "m=".
+DATA third<>+0(SB)/8, $0x0000000070000061
+DATA third<>+8(SB)/8, $0x0000000060000000
+GLOBL third<>(SB), RODATA|NOPTR, $16
+DATA care<>+0(SB)/8, $0x00000000ff0000ff
+DATA care<>+8(SB)/8, $0x00000000e3000000
+GLOBL care<>(SB), RODATA|NOPTR, $16
+
+DATA newline<>+0(SB)/1, $0x0a
+GLOBL newline<>(SB), RODATA|NOPTR, $1
 
 // func huntAVX2(p *byte, n int) (pos, lines, start int, hit bool)
 //
-// Looks at 32 bytes at a time, each together with its two successors, for one
-// of the beginnings that hunt names, and counts newlines on the way.
+// Looks at 64 bytes at a time, each together with its two successors, for one
+// of the beginnings that hunt names, and counts newlines on the way. n is at
+// least 66.
 TEXT ·huntAVX2(SB), NOSPLIT, $0-41
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
-	VPBROADCASTB wanted<>+0(SB), Y0 // m
-	VPBROADCASTB wanted<>+1(SB), Y1 // =
-	VPBROADCASTB wanted<>+2(SB), Y2 // ;
-	VPBROADCASTB wanted<>+3(SB), Y3 // blank
-	VPBROADCASTB wanted<>+4(SB), Y4 // p
-	VPBROADCASTB wanted<>+5(SB), Y5 // e
-	VPBROADCASTB wanted<>+6(SB), Y6 // a
-	VPBROADCASTB wanted<>+7(SB), Y7 // S
-	VPBROADCASTB wanted<>+8(SB), Y8 // u
-	VPBROADCASTB wanted<>+9(SB), Y9 // newline
-	XORQ AX, AX             // position
-	XORQ R11, R11           // newlines
-	XORQ R12, R12           // behind the last newline
-	SUBQ $34, CX            // last position that can be looked at
+	VBROADCASTI128 first<>(SB), Y0
+	VBROADCASTI128 second<>(SB), Y1
+	VBROADCASTI128 third<>(SB), Y2
+	VBROADCASTI128 care<>(SB), Y3
+	VPBROADCASTB newline<>(SB), Y4
+	VPXOR Y5, Y5, Y5 // zero
+	VPXOR Y6, Y6, Y6 // newlines
+	XORQ AX, AX      // position
+	XORQ R11, R11    // newlines in the last 64 bytes
+	SUBQ $66, CX     // last position that can be looked at
+
+block:
+	// 127 turns: more could overflow the count in a byte.
+	LEAQ    8064(AX), DX
+	CMPQ    DX, CX
+	CMOVQGT CX, DX
+	VPXOR   Y7, Y7, Y7 // newlines, by place
 
 loop:
-	CMPQ AX, CX
-	JGT  none
-	PREFETCHT0 2048(SI)(AX*1)
-	VMOVDQU (SI)(AX*1), Y10
-	VMOVDQU 1(SI)(AX*1), Y11
-	VMOVDQU 2(SI)(AX*1), Y12
+	CMPQ AX, DX
+	JGT  fold
+	// Far enough ahead for memory.
+	PREFETCHT0 4096(SI)(AX*1)
 
-	VPCMPEQB Y10, Y0, Y13
-	VPCMPEQB Y11, Y1, Y14
-	VPAND    Y13, Y14, Y13 // m=
+	VMOVDQU  (SI)(AX*1), Y8
+	VMOVDQU  1(SI)(AX*1), Y9
+	VMOVDQU  2(SI)(AX*1), Y10
+	VPSHUFB  Y8, Y0, Y11
+	VPXOR    Y8, Y11, Y11
+	VPSHUFB  Y8, Y1, Y12
+	VPXOR    Y9, Y12, Y12
+	VPOR     Y12, Y11, Y11
+	VPSHUFB  Y8, Y2, Y12
+	VPXOR    Y10, Y12, Y12
+	VPSHUFB  Y8, Y3, Y13
+	VPAND    Y13, Y12, Y12
+	VPOR     Y12, Y11, Y11
+	VPCMPEQB Y5, Y11, Y11  // beginnings
+	VPCMPEQB Y8, Y4, Y15   // newlines
 
-	VPCMPEQB Y10, Y2, Y14
-	VPCMPEQB Y11, Y3, Y15
-	VPAND    Y14, Y15, Y14 // "; "
-	VPOR     Y13, Y14, Y13
+	VMOVDQU  32(SI)(AX*1), Y8
+	VMOVDQU  33(SI)(AX*1), Y9
+	VMOVDQU  34(SI)(AX*1), Y10
+	VPSHUFB  Y8, Y0, Y12
+	VPXOR    Y8, Y12, Y12
+	VPSHUFB  Y8, Y1, Y13
+	VPXOR    Y9, Y13, Y13
+	VPOR     Y13, Y12, Y12
+	VPSHUFB  Y8, Y2, Y13
+	VPXOR    Y10, Y13, Y13
+	VPSHUFB  Y8, Y3, Y14
+	VPAND    Y14, Y13, Y13
+	VPOR     Y13, Y12, Y12
+	VPCMPEQB Y5, Y12, Y12
+	VPCMPEQB Y8, Y4, Y14
 
-	VPCMPEQB Y10, Y4, Y14
-	VPCMPEQB Y11, Y5, Y15
-	VPAND    Y14, Y15, Y14
-	VPCMPEQB Y12, Y6, Y15
-	VPAND    Y14, Y15, Y14 // pea
-	VPOR     Y13, Y14, Y13
-
-	VPCMPEQB Y10, Y7, Y14
-	VPCMPEQB Y11, Y8, Y15
-	VPAND    Y14, Y15, Y14
-	VPCMPEQB Y12, Y4, Y15
-	VPAND    Y14, Y15, Y14 // Sup
-	VPOR     Y13, Y14, Y13
-
-	VPCMPEQB  Y10, Y9, Y14
-	VPMOVMSKB Y14, R8
+	VPOR      Y11, Y12, Y13
 	VPMOVMSKB Y13, R9
 	TESTL     R9, R9
 	JNE       found
+	VPSUBB    Y15, Y7, Y7
+	VPSUBB    Y14, Y7, Y7
+	ADDQ      $64, AX
+	JMP       loop
 
-	// Without a branch: whether a newline is among 32 bytes can't be predicted.
-	POPCNTL R8, R10
-	ADDQ    R10, R11
-	BSRL    R8, R10
-	LEAQ    1(AX)(R10*1), R10
-	CMOVQNE R10, R12
-	ADDQ    $32, AX
-	JMP     loop
-
-found:
-	BSFL    R9, CX
-	MOVL    $1, R13
-	SHLL    CX, R13
-	DECL    R13
-	ANDL    R13, R8 // newlines before it
-	POPCNTL R8, R10
-	ADDQ    R10, R11
-	BSRL    R8, R10
-	LEAQ    1(AX)(R10*1), R10
-	CMOVQNE R10, R12
-	ADDQ    CX, AX
-	MOVB    $1, hit+40(FP)
+fold:
+	VPSADBW Y7, Y5, Y7
+	VPADDQ  Y7, Y6, Y6
+	CMPQ    AX, CX
+	JLE     block
+	MOVB    $0, hit+40(FP)
 	JMP     out
 
-none:
-	MOVB $0, hit+40(FP)
+found:
+	VPMOVMSKB Y11, R8
+	VPMOVMSKB Y12, R9
+	SHLQ      $32, R9
+	ORQ       R8, R9
+	BSFQ      R9, CX
+	VPMOVMSKB Y15, R8
+	VPMOVMSKB Y14, R9
+	SHLQ      $32, R9
+	ORQ       R9, R8
+	MOVQ      $1, R13
+	SHLQ      CX, R13
+	DECQ      R13
+	ANDQ      R13, R8      // newlines before it
+	POPCNTQ   R8, R11
+	ADDQ      CX, AX
+	VPSADBW   Y7, Y5, Y7
+	VPADDQ    Y7, Y6, Y6
+	MOVB      $1, hit+40(FP)
 
 out:
+	VEXTRACTI128 $1, Y6, X7
+	VPADDQ       X7, X6, X6
+	VPSRLDQ      $8, X6, X7
+	VPADDQ       X7, X6, X6
+	VMOVQ        X6, R10
+	ADDQ         R10, R11
+	XORQ         R12, R12  // behind the last newline
+	TESTQ        R11, R11
+	JEQ          done
+	MOVQ         AX, DX
+
+back:
+	SUBQ      $32, DX
+	JLT       front
+	VPCMPEQB  (SI)(DX*1), Y4, Y8
+	VPMOVMSKB Y8, R8
+	TESTL     R8, R8
+	JEQ       back
+	BSRL      R8, R10
+	LEAQ      1(DX)(R10*1), R12
+	JMP       done
+
+front:
+	// DX+32 bytes are left, fewer than 32, and a newline is among them.
+	LEAQ      32(DX), CX
+	VPCMPEQB  (SI), Y4, Y8
+	VPMOVMSKB Y8, R8
+	MOVL      $1, R13
+	SHLL      CX, R13
+	DECL      R13
+	ANDL      R13, R8
+	BSRL      R8, R10
+	LEAQ      1(R10), R12
+
+done:
 	MOVQ AX, pos+16(FP)
 	MOVQ R11, lines+24(FP)
 	MOVQ R12, start+32(FP)

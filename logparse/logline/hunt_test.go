@@ -12,12 +12,12 @@ import (
 
 // wantedAt is what hunt looks for, written plainly.
 func wantedAt(b []byte, i int) bool {
-	for _, s := range []string{"m=", "; ", "pea", "Sup"} {
+	for _, s := range []string{"m=", "pea", "Sup"} {
 		if bytes.HasPrefix(b[i:], []byte(s)) {
 			return true
 		}
 	}
-	return false
+	return bytes.HasPrefix(b[i:], []byte("; ")) && i+2 < len(b) && (b[i+2]^'h')&^('h'^'t') == 0
 }
 
 func TestHunt(t *testing.T) {
@@ -26,13 +26,21 @@ func TestHunt(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))
-	const letters = "m=; peaSu\nxyzm=;p"
+	const letters = "m=; peaSu\nxyzm=;pht\xf0\x80\xfb"
 	for round := range 20_000 {
 		b := make([]byte, rng.IntN(300))
+		from, every := letters, 1+round%20
+		if round%100 == 0 { // more newlines in a place than a byte counts, and a find at the end
+			b = make([]byte, 30_000+rng.IntN(100))
+			from, every = "\n", 1+rng.IntN(300)
+		}
 		for i := range b {
-			if b[i] = 'x'; rng.IntN(1+round%20) == 0 {
-				b[i] = letters[rng.IntN(len(letters))]
+			if b[i] = 'x'; rng.IntN(every) == 0 {
+				b[i] = from[rng.IntN(len(from))]
 			}
+		}
+		if len(b) > 300 {
+			copy(b[len(b)-rng.IntN(200):], "Sup")
 		}
 		pos, lines, start, hit := hunt(b)
 		for i := range pos {

@@ -16,6 +16,7 @@ import (
 	"tbl/cmd/tbl/internal/render"
 	"tbl/logparse"
 	"tbl/logparse/input"
+	"tbl/logparse/logline"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -39,7 +40,7 @@ func (a *app) statsCommand() *cli.Command {
 			among(stringFlag("", "rule", string(verdict.RuleShare), "share (share of slow samples, with its interval) or mean (plain)"), rules()...),
 			among(stringFlag("", "group-by", "", "summarise by subtable, host or minute too"), logreport.GroupKinds()...),
 			boolFlag("", "follow", "go on as the file grows, across rotation; a table about every two seconds on stderr"),
-			stringFlag("", "since", "", "leave out what is older than `TIME`: 2026-05-06T16:02:11, 16:02:11, or 90m ago"),
+			stringFlag("", "since", "", "leave out what is older than `TIME`: as logs write it (May 6 16:02:11), 2026-05-06T16:02:11, 16:02 of today, or 90m or 3d for so long ago"),
 			stringFlag("", "until", "", "leave out what is younger than `TIME`"),
 			among(stringFlag("", "run", "last", "which run: last, all, or a number from 1"), "last", "all"),
 			ownEnv("stats", stringFlag("", "host", "", "only the device `NAME`")),
@@ -133,11 +134,11 @@ func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err err
 		}
 		opt.Read.Run = logparse.RunSelect(n)
 	}
-	if opt.Read.Since, err = parseMoment(c.String("since"), now); err != nil {
-		return opt, usagef("--since: %w", err)
+	if opt.Read.Since, err = moment(c, "since", now); err != nil {
+		return opt, err
 	}
-	if opt.Read.Until, err = parseMoment(c.String("until"), now); err != nil {
-		return opt, usagef("--until: %w", err)
+	if opt.Read.Until, err = moment(c, "until", now); err != nil {
+		return opt, err
 	}
 	if s, u := opt.Read.Since, opt.Read.Until; !s.IsZero() && !u.IsZero() && s.After(u) {
 		return opt, usagef("--since is after --until")
@@ -145,27 +146,17 @@ func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err err
 	return opt, nil
 }
 
-// parseMoment reads a time: a date and time, a date, a time of today, or a
-// length of time before now. Empty is the zero time.
-func parseMoment(s string, now time.Time) (time.Time, error) {
+// moment reads a flag that is a time; zero when it isn't given.
+func moment(c *cli.Context, name string, now time.Time) (time.Time, error) {
+	s := c.String(name)
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(-d), nil
+	t, err := logline.ParseTime(s, now.In(time.Local))
+	if err != nil {
+		return t, usagef("--%s: %w", name, err)
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	for _, layout := range []string{"15:04:05", "15:04"} {
-		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
-			y, m, d := now.In(time.Local).Date()
-			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, time.Local), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q: want a time such as 2026-05-06T16:02:11, 16:02:11, or 90m for 90 minutes ago", s)
+	return t, nil
 }
 
 // statsInputs checks the files, before anything is read.

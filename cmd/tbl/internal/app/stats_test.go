@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // run runs a command line in process.
@@ -100,23 +100,36 @@ func TestRuleMean(t *testing.T) {
 	}
 }
 
-func TestParseMoment(t *testing.T) {
-	now := time.Date(2026, 5, 6, 16, 2, 11, 0, time.Local)
-	for in, want := range map[string]time.Time{
-		"":                    {},
-		"90m":                 now.Add(-90 * time.Minute),
-		"2026-05-06":          time.Date(2026, 5, 6, 0, 0, 0, 0, time.Local),
-		"2026-05-06T01:02:03": time.Date(2026, 5, 6, 1, 2, 3, 0, time.Local),
-		"2026-05-06 01:02":    time.Date(2026, 5, 6, 1, 2, 0, 0, time.Local),
-		"01:02:03":            time.Date(2026, 5, 6, 1, 2, 3, 0, time.Local),
+// TestSinceAndUntil: times as the log writes them, and what is none.
+func TestSinceAndUntil(t *testing.T) {
+	log := ""
+	for i := range 40 {
+		log += fmt.Sprintf("2026-05-06T16:02:%02d+00:00 b info tmm1[9]: Rule /Common/L <HTTP_REQUEST>: tmm=1 subtable=s writes=%d key=k clicks=2 FAST_LOCAL (sampled 1/1)\n", i, i+1)
+	}
+	for _, c := range []struct {
+		args []string
+		want int64 // samples
+	}{
+		{nil, 40},
+		{[]string{"--since", "2026-05-06T16:02:30Z"}, 10},
+		{[]string{"--since", "2026-05-06T16:02:10Z", "--until", "2026-05-06T16:02:19Z"}, 10},
 	} {
-		if got, err := parseMoment(in, now); err != nil || !got.Equal(want) {
-			t.Errorf("parseMoment(%q) = %v, %v; want %v", in, got, err, want)
+		code, out, errs := run(t, log, append([]string{"stats", "--format", "json"}, c.args...)...)
+		var doc struct {
+			Samples int64 `json:"samples"`
+		}
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || code == 2 || doc.Samples != c.want {
+			t.Errorf("%q: exit %d, %d samples, want %d; %v %s", c.args, code, doc.Samples, c.want, err, errs)
 		}
 	}
-	for _, bad := range []string{"yesterday", "-5m", "25:00", "2026-13-01"} {
-		if _, err := parseMoment(bad, now); err == nil {
-			t.Errorf("parseMoment(%q) succeeds", bad)
+	for _, in := range []string{"yesterday", "25:00", "2026-13-01", "May 40"} {
+		if code, out, errs := run(t, log, "stats", "--since", in); code != 2 || out != "" || !strings.Contains(errs, "--since: time") {
+			t.Errorf("--since %s: exit %d, %q, %q", in, code, out, errs)
+		}
+	}
+	for _, in := range []string{"May  6 16:02", "05-06 16:02:11", "16:02", "90m", "3d"} {
+		if code, _, errs := run(t, log, "stats", "--until", in); code == 2 {
+			t.Errorf("--until %s: exit 2, %s", in, errs)
 		}
 	}
 }

@@ -233,3 +233,32 @@ func TestAutoThreshold(t *testing.T) {
 		}
 	}
 }
+
+// TestResetTellsWhatIsLeft: entries under names that no core calls its own any
+// more are told, and gone with AllNames.
+func TestResetTellsWhatIsLeft(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
+	var ans target.Answer
+	for i := range 40 {
+		if err := p.Do(t.Context(), &target.Request{Op: target.OpLoad, Key: fmt.Appendf(nil, "k%d", i)}, &ans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Do(t.Context(), &target.Request{Op: target.OpReload}, &ans); err != nil {
+		t.Fatal(err)
+	}
+	left := func(cfg prober.ResetConfig) (int64, string) {
+		t.Helper()
+		r, err := prober.Reset(t.Context(), p, cfg)
+		if err != nil || r.EntriesLeft == nil {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return *r.EntriesLeft, strings.Join(r.Warnings, "\n")
+	}
+	if n, warning := left(prober.ResetConfig{}); n != 40 || !strings.Contains(warning, ": 40; `tbl reset --all-names`") {
+		t.Errorf("%d left, want 40: %s", n, warning)
+	}
+	if n, warning := left(prober.ResetConfig{AllNames: true}); n != 0 || warning != "" {
+		t.Errorf("%d left of all names: %s", n, warning)
+	}
+}

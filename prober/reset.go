@@ -44,6 +44,9 @@ type ResetResult struct {
 	// number of their entries.
 	Orphans        []Orphan `json:"orphans,omitempty"`
 	OrphansDeleted int64    `json:"orphans_deleted,omitempty"`
+	// EntriesLeft is what all cores hold afterwards, under whatever name; nil
+	// where the dataplane doesn't tell.
+	EntriesLeft *int64 `json:"entries_left,omitempty"`
 }
 
 // CoreReset is what a core answered to being reset.
@@ -161,10 +164,34 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		res.TotalDeleted += c.TotalDeleted
 		res.Resets = append(res.Resets, *c)
 	}
+	if p.err() == nil {
+		res.EntriesLeft = entriesLeft(ctx, tgt)
+	}
+	if n := res.EntriesLeft; n != nil && *n > 0 && res.Clean {
+		how := "`tbl reset --all-names` clears them too"
+		if cfg.AllNames {
+			how = "somebody wrote them since, or the dataplane's list of names leaves some out"
+		}
+		res.Warnings = append(res.Warnings, fmt.Sprintf("entries left under other names than the cores' own (of an earlier discovery, of probes, of an application): %d; %s", *n, how))
+	}
 	if cfg.AllNames && names == nil && p.err() == nil {
 		res.Warnings = append(res.Warnings, "the dataplane does not list its names: entries left under earlier names were not looked for")
 	}
 	return res, p.err()
+}
+
+// entriesLeft is what the cores hold in all; nil where the dataplane doesn't
+// tell.
+func entriesLeft(ctx context.Context, tgt target.Target) *int64 {
+	var ans target.Answer
+	if tgt.Do(ctx, &target.Request{Op: target.OpStats}, &ans) != nil {
+		return nil
+	}
+	sum := int64(0)
+	for _, s := range ans.Stats {
+		sum += s.Entries
+	}
+	return &sum
 }
 
 // heard are those of the cores that answered.

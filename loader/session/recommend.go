@@ -53,7 +53,7 @@ func recommend(r *Result) {
 	}
 	for _, x := range designs {
 		if d := by[x.name]; d != nil && d.HotCore != nil {
-			say(TableMemory, "%s makes TMM %v hot: it executes %.1f times the mean, and no further core relieves it.", capital(d.Title), *d.HotCore, d.ExecutedRatio)
+			say(TableOps, "%s makes TMM %v hot: it executes %.1f times the mean, and no further core relieves it.", capital(d.Title), *d.HotCore, d.ExecutedRatio)
 		}
 	}
 	listing(r, by, say)

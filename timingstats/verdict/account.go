@@ -195,7 +195,7 @@ func JudgeLeak(in LeakInput) Verdict {
 	}
 	v.State, v.Line = Pass, fmt.Sprintf("OK: nothing survived the reset, which deleted %s", entries(in.Deleted))
 	if in.Cleared > 0 {
-		v.Line = fmt.Sprintf("OK: all %s cleared, %s removed, nothing left", plural(int64(in.Cleared), "core"), entries(in.Deleted))
+		v.Line = fmt.Sprintf("OK: all %s cleared, %s removed, nothing left under their names", plural(int64(in.Cleared), "core"), entries(in.Deleted))
 	}
 	return v
 }

@@ -180,7 +180,7 @@ func TestCutShort(t *testing.T) {
 }
 
 func TestLeak(t *testing.T) {
-	if v := JudgeLeak(LeakInput{Known: true, Deleted: 1200, Cleared: 4}); v.State != Pass || v.Line != "OK: all 4 cores cleared, 1,200 entries removed, nothing left" {
+	if v := JudgeLeak(LeakInput{Known: true, Deleted: 1200, Cleared: 4}); v.State != Pass || v.Line != "OK: all 4 cores cleared, 1,200 entries removed, nothing left under their names" {
 		t.Errorf("%v %s", v.State, v.Line)
 	}
 	if v := JudgeLeak(LeakInput{Known: true, Refilled: true, Deleted: 12}); v.State != Incomplete || !strings.HasPrefix(v.Line, "INCOMPLETE: not clean") {

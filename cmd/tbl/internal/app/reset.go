@@ -16,7 +16,7 @@ func (a *app) resetCommand() *cli.Command {
 			intFlag("", "requests", 0, "requests (default: 200, more for more cores)"),
 			intFlag("", "workers", 32, "requests at a time"),
 			boolFlag("", "until-clean", "go on until every core answered that it had nothing to delete"),
-			boolFlag("", "all-names", "also clear names that no core uses any more"),
+			boolFlag("", "all-names", "also clear every other name that the dataplane lists: those of earlier discoveries, and an application's"),
 		),
 		Action: func(c *cli.Context) error {
 			if err := atLeast(c, 1, "workers"); err != nil {
@@ -31,7 +31,7 @@ func (a *app) resetCommand() *cli.Command {
 			}
 			n := needs{writes: "nothing; it deletes the entries of every core's own subtable"}
 			if cfg.AllNames {
-				n.writes += " and of every orphaned one"
+				n.writes += " and of every other name that the dataplane lists, an application's too"
 			}
 			return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
 				cfg := cfg

@@ -60,13 +60,17 @@ func Reset(r *prober.ResetResult) *Document {
 		t.Row(c.Core.String(), c.Hits, c.FirstDeleted, c.TotalDeleted)
 	}
 	for _, o := range r.Orphans {
-		d.Linef("orphaned name %q: %s entries deleted", o.Subtable, Int(o.Deleted))
+		d.Linef("%q, which no core calls its own: entries deleted: %s", o.Subtable, Int(o.Deleted))
+	}
+	others := ""
+	if len(r.Orphans) > 0 {
+		others = ", and under other names: " + Int(r.OrphansDeleted)
 	}
 	if len(r.Missing) == 0 && !r.Partial {
-		d.Linef("All %d TMMs cleared. Total entries removed (first-hit): %s", len(r.Cores), Int(r.FirstDeleted))
+		d.Linef("All %d TMMs cleared. Total entries removed (first-hit): %s%s", len(r.Cores), Int(r.FirstDeleted), others)
 	} else {
-		d.Linef("%d of %d TMMs cleared, missing=[%s]. Total entries removed (first-hit): %s",
-			len(r.Resets), len(r.Cores), coreList(r.Missing), Int(r.FirstDeleted))
+		d.Linef("%d of %d TMMs cleared, missing=[%s]. Total entries removed (first-hit): %s%s",
+			len(r.Resets), len(r.Cores), coreList(r.Missing), Int(r.FirstDeleted), others)
 	}
 	closeRun(d, &r.Run)
 	return d

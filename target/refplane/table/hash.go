@@ -14,8 +14,12 @@ const (
 	k3 = 0xd6e8feb86659fd93
 )
 
-// fold multiplies to 128 bits and folds the halves together.
+// fold multiplies to 128 bits and folds the halves together. A factor of zero
+// would wipe out the other: keys could be made of which thousands share a hash.
 func fold(a, b uint64) uint64 {
+	if a == 0 || b == 0 {
+		return a | b
+	}
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }

@@ -112,7 +112,7 @@ func TestFaultsThroughAProxy(t *testing.T) {
 		{"one-byte writes", fmt.Sprintf(toxic, "slicer", "downstream", 1, `"average_size":1,"size_variation":0,"delay":0`), target.ClassOK, false},
 		{"slow trickle", fmt.Sprintf(toxic, "bandwidth", "downstream", 1, `"rate":5`), target.ClassOK, false},
 		{"reset before the answer", fmt.Sprintf(toxic, "reset_peer", "downstream", 0.3, `"timeout":0`), target.ClassReset, false},
-		{"stalled", fmt.Sprintf(toxic, "latency", "downstream", 0.1, `"latency":5000`), target.ClassTimeout, false},
+		{"stalled", fmt.Sprintf(toxic, "latency", "downstream", 0.05, `"latency":5000`), target.ClassTimeout, false},
 		{"cut in the head", fmt.Sprintf(toxic, "limit_data", "downstream", 0.3, `"bytes":20`), target.ClassTruncated, false},
 		{"cut in the body", fmt.Sprintf(toxic, "limit_data", "downstream", 0.3, `"bytes":140`), target.ClassTruncated, false},
 		{"nothing comes back", fmt.Sprintf(toxic, "limit_data", "downstream", 1, `"bytes":0`), target.ClassReset, true},
@@ -128,7 +128,7 @@ func TestFaultsThroughAProxy(t *testing.T) {
 				}
 				timeout := 10 * time.Second
 				if tt.class == target.ClassTimeout {
-					timeout = 300 * time.Millisecond
+					timeout = time.Second
 				}
 				r, err := loader.Load(t.Context(), client(t, front, remote.Config{Timeout: timeout, Portable: portable}),
 					loader.LoadConfig{Count: 200, Workers: 16})

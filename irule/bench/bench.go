@@ -130,7 +130,7 @@ func (b *Bench) start(ctx context.Context, tclsh string) error {
 		b.addr = "127.0.0.1:" + port
 		return nil
 	case <-b.done:
-		return fmt.Errorf("tclsh ended: %s", b.errors())
+		return b.ended()
 	case <-time.After(startTimeout):
 		return fmt.Errorf("tclsh does not listen after %v", startTimeout)
 	}
@@ -268,10 +268,17 @@ func (b *Bench) command(line string) (string, error) {
 		}
 		return rest, nil
 	case <-b.done:
-		return "", fmt.Errorf("bench: tclsh ended: %s", b.errors())
+		return "", fmt.Errorf("bench: %w", b.ended())
 	case <-time.After(startTimeout):
 		return "", fmt.Errorf("bench: no answer to %q", line)
 	}
+}
+
+// ended is the error of a process that went by itself. What it complained about
+// may come behind the end of its output: Close waits for it.
+func (b *Bench) ended() error {
+	_ = b.Close()
+	return fmt.Errorf("tclsh ended: %s", b.errors())
 }
 
 // Close ends the process and removes its files. The second call returns what

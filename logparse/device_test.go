@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"tbl/logparse"
+	"tbl/logparse/logline"
 )
 
 const tail = " clicks=5 FAST_LOCAL (sampled 1/1000)"
@@ -116,8 +117,8 @@ func TestWindowAcrossNewYear(t *testing.T) {
 	text := at("Dec 31 23:59:58", "b", 1, 10) + at("Dec 31 23:59:59", "b", 1, 20) + at("Jan  1 00:00:01", "b", 1, 30) + at("2027-01-01T03:00:02+03:00", "b", 1, 40) + at("01-01 00:00:03", "b", 1, 50)
 	opt := options()
 	opt.Now = time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
-	opt.Since = time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
-	opt.Until = time.Date(2027, 1, 1, 0, 0, 2, 0, time.UTC)
+	since, until := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 2, 0, time.UTC)
+	opt.Since, opt.Until = logline.MomentOf(since), logline.MomentOf(until)
 	r := scanText(t, opt, text+"tmm=0 subtable=s writes=60 key=k"+tail)
 	if got := samples(r.Devices[0]); len(got) != 4 || got[0].Writes != 20 || got[3].Writes != 60 {
 		t.Errorf("%+v", got)
@@ -126,7 +127,7 @@ func TestWindowAcrossNewYear(t *testing.T) {
 		t.Errorf("%+v", r.Counts)
 	}
 	run := r.Devices[0].LastRuns[0]
-	if !run.First.Equal(opt.Since) || !run.Last.Equal(opt.Until) {
+	if !run.First.Equal(since) || !run.Last.Equal(until) {
 		t.Errorf("run from %v to %v", run.First, run.Last)
 	}
 }

@@ -37,6 +37,8 @@ type engine struct {
 	// depends on those named before it.
 	hostless bool
 	window   bool
+	since    time.Time // Options.Since and Until in this input; zero: no limit
+	until    time.Time
 	pool     *pool
 }
 
@@ -96,7 +98,7 @@ const (
 func newEngine(opt *Options, pool *pool, speculative bool) *engine {
 	e := &engine{opt: opt, speculative: speculative, pool: pool, byKey: map[string]*device{}}
 	e.window = !opt.Since.IsZero() || !opt.Until.IsZero()
-	e.parser.SetReference(opt.Now, opt.Location)
+	e.reference(time.Time{})
 	return e
 }
 
@@ -107,6 +109,7 @@ func (e *engine) reference(changed time.Time) {
 		ref = changed
 	}
 	e.parser.SetReference(ref, e.opt.Location)
+	e.since, e.until = e.opt.Since.At(ref), e.opt.Until.At(ref)
 }
 
 // feed takes the lines of buf, each ended by a newline; what follows the last newline is left.
@@ -218,7 +221,7 @@ func (e *engine) inWindow(l *logline.Line) bool {
 		e.counts.Undated++
 		return true
 	}
-	if !e.opt.Since.IsZero() && t.Before(e.opt.Since) || !e.opt.Until.IsZero() && t.After(e.opt.Until) {
+	if !e.since.IsZero() && t.Before(e.since) || !e.until.IsZero() && t.After(e.until) {
 		e.counts.Outside++
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tbl/logparse"
 	"tbl/logparse/input"
+	"tbl/logparse/logline"
 )
 
 // FuzzCounts builds a log from known samples and noise, and counts them again.
@@ -87,7 +88,7 @@ func TestNoAllocationsPerLine(t *testing.T) {
 	data := []byte(b.String())
 	var buf logparse.Cutter
 	opt := options()
-	opt.Since = now.AddDate(-2, 0, 0)
+	opt.Since = logline.MomentOf(now.AddDate(-2, 0, 0))
 	opt.NewSamples = func() logparse.SampleCollector { return &digest{} }
 	opt.NewProbes = nil
 	few := testing.AllocsPerRun(5, func() { buf.Scan(opt, data[:len(data)/10], 0) })

@@ -55,8 +55,9 @@ type Options struct {
 	// Empty: all.
 	Host string
 	// Since and Until limit the lines of ours by their time, both ends
-	// included; zero: no limit. A line without a time is kept, and counted.
-	Since, Until time.Time
+	// included; zero: no limit. Without a year they get it from each input, as
+	// its lines do. A line without a time is kept, and counted.
+	Since, Until logline.Moment
 	// Run selects the runs.
 	Run RunSelect
 	// AllLines gives PROBE lines to the sample collectors too.

@@ -21,6 +21,7 @@ import (
 	"github.com/ulikunitz/xz"
 	"tbl/logparse"
 	"tbl/logparse/input"
+	"tbl/logparse/logline"
 )
 
 func scan(t testing.TB, opt logparse.Options, inputs ...input.Input) *logparse.Result {
@@ -384,7 +385,7 @@ func TestChunksGiveWhatOnePassGives(t *testing.T) {
 				opt.Host = "bigip0"
 			}
 			if round%3 == 0 {
-				opt.Since = time.Date(2026, 5, 6, 16, 1, 0, 0, time.UTC)
+				opt.Since = logline.MomentOf(time.Date(2026, 5, 6, 16, 1, 0, 0, time.UTC))
 			}
 			one := opt
 			one.Workers = 1

@@ -139,7 +139,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestParseTime(t *testing.T) {
+func TestParseMoment(t *testing.T) {
 	now := time.Date(2027, 1, 2, 12, 30, 0, 0, time.UTC)
 	for in, want := range map[string]time.Time{
 		"90m":                       now.Add(-90 * time.Minute),
@@ -153,12 +153,25 @@ func TestParseTime(t *testing.T) {
 		"2026-05-06T16:02:11+03:00": time.Date(2026, 5, 6, 13, 2, 11, 0, time.UTC),
 		"2026-05-06 16:02":          time.Date(2026, 5, 6, 16, 2, 0, 0, time.UTC),
 	} {
-		if got, err := logline.ParseTime(in, now); err != nil || !got.Equal(want) {
-			t.Errorf("%q: %v, %v, want %v", in, got, err, want)
+		if m, err := logline.ParseMoment(in, now); err != nil || !m.At(now).Equal(want) || m.IsZero() {
+			t.Errorf("%q: %v, %v, want %v", in, m.At(now), err, want)
 		}
 	}
-	for _, in := range []string{"", "yesterday", "25:00", "May 40 10:00"} {
-		if got, err := logline.ParseTime(in, now); err == nil {
+	// The year is the log's.
+	for in, want := range map[string]time.Time{
+		"May 6 16:02": time.Date(2024, 5, 6, 16, 2, 0, 0, time.UTC),
+		"May 20":      time.Date(2024, 5, 20, 0, 0, 0, 0, time.UTC),
+		"Dec 31":      time.Date(2023, 12, 31, 0, 0, 0, 0, time.UTC),
+		"Feb 29":      time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
+		"2026-05-06":  time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC),
+	} {
+		m, err := logline.ParseMoment(in, now)
+		if got := m.At(time.Date(2024, 5, 7, 0, 0, 0, 0, time.UTC)); err != nil || !got.Equal(want) {
+			t.Errorf("%q in a log of May 2024: %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "yesterday", "25:00", "May 40 10:00", "--5m", "-99999999d"} {
+		if got, err := logline.ParseMoment(in, now); err == nil {
 			t.Errorf("%q: %v", in, got)
 		}
 	}

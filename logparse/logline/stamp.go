@@ -145,40 +145,63 @@ func monthOf(s []byte) time.Month {
 	return time.Month(i/3 + 1)
 }
 
-// ParseTime reads a time as users give it to --since and --until: any form
+// Moment is a time as users give it. The zero value is none. One without a year
+// gets it where it is used, as lines get theirs.
+type Moment struct {
+	at    time.Time
+	stamp string // without a year; else empty
+	loc   *time.Location
+}
+
+// MomentOf is t, with its year.
+func MomentOf(t time.Time) Moment { return Moment{at: t} }
+
+// IsZero says that there is none.
+func (m Moment) IsZero() bool { return m.stamp == "" && m.at.IsZero() }
+
+// ahead is how long after a log's end a moment may lie that bounds it: what is
+// later is of the year before.
+const ahead = 30 * 24 * time.Hour
+
+// At is the time, with the year that it has in a log which was last written to
+// at ref: the last year in which it is not over a month later.
+func (m Moment) At(ref time.Time) time.Time {
+	if m.stamp == "" {
+		return m.at
+	}
+	return parseStamp([]byte(m.stamp), ref.Add(ahead), m.loc)
+}
+
+// ParseMoment reads a time as users give it to --since and --until: any form
 // that occurs in a log ("May  6 16:02", "05-06 16:02:11", RFC 3339), a date
 // ("2026-05-06"), a time of today ("16:02"), or a span before now ("90m",
-// "2h30m", "3d"). What has no year gets one as lines do; what has no zone is in now's.
-func ParseTime(s string, now time.Time) (time.Time, error) {
+// "2h30m", "3d"). What has no zone is in now's.
+func ParseMoment(s string, now time.Time) (Moment, error) {
 	loc := now.Location()
 	in := strings.Join(strings.Fields(s), " ")
-	if d, err := time.ParseDuration(strings.TrimPrefix(in, "-")); err == nil {
-		return now.Add(-d), nil
+	if d, err := time.ParseDuration(strings.TrimPrefix(in, "-")); err == nil && d >= 0 {
+		return MomentOf(now.Add(-d)), nil
 	}
 	if n, ok := strings.CutSuffix(in, "d"); ok {
-		if d, err := strconv.Atoi(strings.TrimPrefix(n, "-")); err == nil {
-			return now.AddDate(0, 0, -d), nil
+		if d, err := strconv.ParseUint(strings.TrimPrefix(n, "-"), 10, 16); err == nil {
+			return MomentOf(now.AddDate(0, 0, -int(d))), nil
 		}
 	}
 	for _, f := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", "Jan 2 2006 15:04:05"} {
 		if t, err := time.ParseInLocation(f, in, loc); err == nil {
-			return t, nil
+			return MomentOf(t), nil
 		}
 	}
 	for _, f := range []string{"15:04:05", "15:04"} {
 		if t, err := time.ParseInLocation(f, in, loc); err == nil {
-			return time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), loc), nil
+			return MomentOf(time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), loc)), nil
 		}
 	}
 	for _, f := range []string{"Jan 2 15:04:05", "Jan 2 15:04", "Jan 2", "01-02 15:04:05", "01-02 15:04"} {
-		t, err := time.ParseInLocation("2006 "+f, "2024 "+in, loc) // a leap year, for the 29th of February
-		if err != nil {
-			continue
-		}
-		stamp := t.Format("01-02 15:04:05.999999999")
-		if t = parseStamp([]byte(stamp), now, loc); !t.IsZero() {
-			return t, nil
+		// With a leap year, for the 29th of February.
+		if t, err := time.ParseInLocation("2006 "+f, "2024 "+in, loc); err == nil {
+			return Moment{stamp: t.Format("01-02 15:04:05.999999999"), loc: loc}, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("time %q: want a form like \"May 6 16:02\", \"2026-05-06T16:02:11Z\", \"16:02\" or \"90m\"", s)
+	return Moment{}, fmt.Errorf("time %q: want a form like \"May 6 16:02\", \"2026-05-06T16:02:11Z\", \"16:02\" or \"90m\"", s)
 }

@@ -140,19 +140,19 @@ func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err err
 	if opt.Read.Until, err = moment(c, "until", now); err != nil {
 		return opt, err
 	}
-	if s, u := opt.Read.Since, opt.Read.Until; !s.IsZero() && !u.IsZero() && s.After(u) {
+	if s, u := opt.Read.Since, opt.Read.Until; !s.IsZero() && !u.IsZero() && s.At(now).After(u.At(now)) {
 		return opt, usagef("--since is after --until")
 	}
 	return opt, nil
 }
 
 // moment reads a flag that is a time; zero when it isn't given.
-func moment(c *cli.Context, name string, now time.Time) (time.Time, error) {
+func moment(c *cli.Context, name string, now time.Time) (logline.Moment, error) {
 	s := c.String(name)
 	if s == "" {
-		return time.Time{}, nil
+		return logline.Moment{}, nil
 	}
-	t, err := logline.ParseTime(s, now.In(time.Local))
+	t, err := logline.ParseMoment(s, now.In(time.Local))
 	if err != nil {
 		return t, usagef("--%s: %w", name, err)
 	}

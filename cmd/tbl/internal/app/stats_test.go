@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // run runs a command line in process.
@@ -120,6 +122,27 @@ func TestSinceAndUntil(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(out), &doc); err != nil || code == 2 || doc.Samples != c.want {
 			t.Errorf("%q: exit %d, %d samples, want %d; %v %s", c.args, code, doc.Samples, c.want, err, errs)
+		}
+	}
+	// Without years, in a file of an earlier one, read in one piece and in many.
+	file := filepath.Join(t.TempDir(), "old.log")
+	old := strings.ReplaceAll(log, "2026-05-06T16:02:", "May  6 16:02:")
+	old = strings.ReplaceAll(old, "+00:00", "")
+	last := time.Date(2024, 5, 7, 0, 0, 0, 0, time.Local)
+	if err := errors.Join(os.WriteFile(file, []byte(old), 0o600), os.Chtimes(file, last, last)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--since", "May 6 16:02:30"}, " 10 samples,"},
+		{[]string{"--until", "May  6 16:02:04"}, " 5 samples,"},
+		{[]string{"--since", "May 1", "--until", "May 20"}, " 40 samples,"},
+		{[]string{"--since", "2026-05-01"}, " 0 samples,"},
+	} {
+		if code, out, errs := run(t, "", append([]string{"stats", file}, c.args...)...); code == 2 || !strings.Contains(out, c.want) {
+			t.Errorf("%q: exit %d, want%s\n%s%s", c.args, code, c.want, out, errs)
 		}
 	}
 	for _, in := range []string{"yesterday", "25:00", "2026-13-01", "May 40"} {

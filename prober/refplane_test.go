@@ -247,18 +247,18 @@ func TestResetTellsWhatIsLeft(t *testing.T) {
 	if err := p.Do(t.Context(), &target.Request{Op: target.OpReload}, &ans); err != nil {
 		t.Fatal(err)
 	}
-	left := func(cfg prober.ResetConfig) (int64, string) {
+	left := func(cfg prober.ResetConfig) (int64, verdict.Verdict) {
 		t.Helper()
 		r, err := prober.Reset(t.Context(), p, cfg)
 		if err != nil || r.EntriesLeft == nil {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		return *r.EntriesLeft, strings.Join(r.Warnings, "\n")
+		return *r.EntriesLeft, r.Verdicts[len(r.Verdicts)-1]
 	}
-	if n, warning := left(prober.ResetConfig{}); n != 40 || !strings.Contains(warning, ": 40; `tbl reset --all-names`") {
-		t.Errorf("%d left, want 40: %s", n, warning)
+	if n, v := left(prober.ResetConfig{}); n != 40 || v.Name != verdict.Leak || v.State != verdict.Warn || !strings.Contains(v.Line, "40 entries left under other names") {
+		t.Errorf("%d left, want 40: %+v", n, v)
 	}
-	if n, warning := left(prober.ResetConfig{AllNames: true}); n != 0 || warning != "" {
-		t.Errorf("%d left of all names: %s", n, warning)
+	if n, v := left(prober.ResetConfig{AllNames: true}); n != 0 || v.Name != verdict.Leak || v.State != verdict.Pass || !strings.Contains(v.Line, "40 entries removed") {
+		t.Errorf("%d left of all names: %+v", n, v)
 	}
 }

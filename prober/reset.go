@@ -8,6 +8,7 @@ import (
 
 	"tbl/target"
 	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 // ResetConfig configures Reset.
@@ -167,12 +168,16 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 	if p.err() == nil {
 		res.EntriesLeft = entriesLeft(ctx, tgt)
 	}
-	if n := res.EntriesLeft; n != nil && *n > 0 && res.Clean {
-		how := "`tbl reset --all-names` clears them too"
-		if cfg.AllNames {
-			how = "somebody wrote them since, or the dataplane's list of names leaves some out"
+	if res.Clean || cfg.UntilClean {
+		leak := verdict.LeakInput{
+			Known: true, Deleted: res.TotalDeleted + res.OrphansDeleted, Cleared: len(res.Resets), Unreached: res.Missing,
+			Refilled: !res.Clean, Foreign: !cfg.AllNames,
 		}
-		res.Warnings = append(res.Warnings, fmt.Sprintf("entries left under other names than the cores' own (of an earlier discovery, of probes, of an application): %d; %s", *n, how))
+		if res.EntriesLeft != nil {
+			leak.EntriesAfter = *res.EntriesLeft
+		}
+		leak.EntriesBefore = leak.Deleted + leak.EntriesAfter
+		res.Verdicts = append(res.Verdicts, verdict.JudgeLeak(leak))
 	}
 	if cfg.AllNames && names == nil && p.err() == nil {
 		res.Warnings = append(res.Warnings, "the dataplane does not list its names: entries left under earlier names were not looked for")

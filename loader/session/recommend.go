@@ -35,32 +35,62 @@ func recommend(r *Result) {
 	say := func(table, format string, args ...any) {
 		r.Recommendation = append(r.Recommendation, Advice{Text: fmt.Sprintf(format, args...), Table: table})
 	}
-	r.Best = best.Design
-	if len(by) == 1 {
-		say(TableOps, "%s costs %s clicks per visit with %s of its operations remote; no other design could be compared.",
-			best.Title, clicks(best.ClicksPerVisit), percent(best.RemoteShare))
-	} else {
-		say(TableOps, "Take %s: %s clicks per visit (without the slowest 2 %% of the samples), with %s of its operations on another core than the one that accepted them.",
-			best.Title, clicks(best.ClicksPerVisit), percent(best.RemoteShare))
+	switch {
+	case len(by) == 1:
+		say(TableOps, "%s costs %s with %s of its operations remote; there is no other design to compare it with.",
+			capital(best.Title), cost(best), percent(best.RemoteShare))
+		best = nil
+	case !clear(best, by):
+		say(TableOps, "Too few visits to tell which design costs least: chance may make more than the differences between them. Play more --sessions or --visits.")
+		best = nil
+	default:
+		r.Best = best.Design
+		say(TableOps, "Take %s: %s (without the slowest 2 %% of the samples), with %s of its operations on another core than the one that accepted them.",
+			best.Title, cost(best), percent(best.RemoteShare))
 	}
 	for _, x := range designs {
 		d := by[x.name]
-		if d == nil || d == best {
+		if d == nil || d == best || len(by) == 1 {
 			continue
 		}
-		say(TableOps, "%s costs %s clicks per visit, %s: %s of its operations are remote%s.",
-			capital(d.Title), clicks(d.ClicksPerVisit), times(d.ClicksPerVisit, best.ClicksPerVisit), percent(d.RemoteShare), theory(d, r.Cores))
+		than := ""
+		if best != nil {
+			than = ", " + times(d.ClicksPerVisit, best.ClicksPerVisit)
+		}
+		say(TableOps, "%s costs %s%s: %s of its operations are remote%s.",
+			capital(d.Title), cost(d), than, percent(d.RemoteShare), theory(d, r.Cores))
 	}
 	for _, x := range designs {
 		if d := by[x.name]; d != nil && d.HotCore != nil {
 			say(TableOps, "%s makes TMM %v hot: it executes %.1f times the mean, and no further core relieves it.", capital(d.Title), *d.HotCore, d.ExecutedRatio)
 		}
 	}
-	listing(r, by, say)
-	memory(r, by, say)
-	if best.Design == Local {
+	listing(by, say)
+	memory(by, say)
+	if best != nil && best.Design == Local && r.Cores != 1 {
 		say(TableOps, "It needs affinity: a session's requests must reach the core that holds its keys (persistence by source port or address ahead of the cores, or the owner's name in a cookie); each request that doesn't is remote.")
 	}
+}
+
+// clear says that the best design costs less than each other one, or as much,
+// by more than chance makes of it.
+func clear(best *DesignResult, by map[Design]*DesignResult) bool {
+	for _, d := range by {
+		if d == best {
+			continue
+		}
+		off := math.Hypot(best.ClicksPerVisitError, d.ClicksPerVisitError)
+		low := d.ClicksPerVisit - best.ClicksPerVisit - off
+		if tied := off <= tie*best.ClicksPerVisit; low <= 0 && !tied {
+			return false
+		}
+	}
+	return true
+}
+
+// cost is a design's, as the text has it.
+func cost(d *DesignResult) string {
+	return fmt.Sprintf("%s ± %s clicks per visit", clicks(d.ClicksPerVisit), clicks(d.ClicksPerVisitError))
 }
 
 // better compares by cost; a tie goes to the design that spreads better.
@@ -72,7 +102,7 @@ func better(a, b *DesignResult) bool {
 }
 
 // listing compares the ways to find out which keys a session has.
-func listing(r *Result, by map[Design]*DesignResult, say func(string, string, ...any)) {
+func listing(by map[Design]*DesignResult, say func(string, string, ...any)) {
 	if d := by[PerSession]; d != nil {
 		if c := d.op("enumerate"); c.N > 0 {
 			say(TableCost, "Listing a session's unknown keys takes %s clicks at p50 and %s at p99 with a subtable of its own, since nothing else is in it.",
@@ -80,16 +110,26 @@ func listing(r *Result, by map[Design]*DesignResult, say func(string, string, ..
 		}
 	}
 	for _, name := range []Design{Shared, Local} {
-		if d := by[name]; d != nil && d.Scan.N > 0 {
-			c := d.op("enumerate")
-			say(TableCost, "In %s, listing the whole subtable takes %s clicks at p50, through an index entry per session %s: keep the index.",
-				map[Design]string{Shared: "the shared subtable", Local: "a local subtable"}[name], whole(d.Scan.P50Clicks), whole(c.P50Clicks))
+		d := by[name]
+		if d == nil || d.Scan.N == 0 {
+			continue
 		}
+		c := d.op("enumerate")
+		if c.N == 0 {
+			continue
+		}
+		advice := "here an index doesn't pay"
+		if c.P50Clicks < d.Scan.P50Clicks {
+			advice = "keep the index"
+		}
+		say(TableCost, "In %s, listing the whole subtable takes %s clicks at p50 (%d times), through an index entry per session %s: %s.",
+			map[Design]string{Shared: "the shared subtable", Local: "a local subtable"}[name], whole(d.Scan.P50Clicks), d.Scan.N, whole(c.P50Clicks), advice)
 	}
 }
 
 // memory compares entries and bytes, and says what grows.
-func memory(r *Result, by map[Design]*DesignResult, say func(string, string, ...any)) {
+func memory(by map[Design]*DesignResult, say func(string, string, ...any)) {
+	grows := false
 	for _, x := range designs {
 		if d := by[x.name]; d != nil && d.EntriesRatio > 0 {
 			say(TableMemory, "%s holds %s entries in %s bytes (%.0f bytes per entry); the fullest core has %.2f times the mean.",
@@ -102,10 +142,13 @@ func memory(r *Result, by map[Design]*DesignResult, say func(string, string, ...
 			if d.GrowthBytesPH > 0 {
 				bytes = fmt.Sprintf(" (%s bytes)", clicks(d.GrowthBytesPH))
 			}
-			say(TableMemory, "Keys without a timer of sessions that never leave stay for good, in every design: %s entries%s more per hour at this rate of arrivals. Give every key a timeout or a lifetime.",
-				clicks(d.GrowthEntriesPH), bytes)
-			break
+			say(TableMemory, "Keys without a timer of sessions that never leave stay for good in %s: %s entries%s more per hour at this rate of arrivals.",
+				d.Title, clicks(d.GrowthEntriesPH), bytes)
+			grows = true
 		}
+	}
+	if grows {
+		say(TableMemory, "Give every key a timeout or a lifetime.")
 	}
 }
 

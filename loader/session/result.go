@@ -83,7 +83,10 @@ type DesignResult struct {
 	// ClicksPerVisit sums up Ops without the slowest 2 % of each kind: one
 	// pre-empted sample of 400,000 clicks would outweigh a thousand others.
 	ClicksPerVisit float64 `json:"clicks_per_visit"`
-	Misses         int64   `json:"misses"` // look-ups of keys that had expired
+	// ClicksPerVisitError is how far ClicksPerVisit may be off to either side,
+	// with 99 %: designs that differ by less can't be told apart.
+	ClicksPerVisitError float64 `json:"clicks_per_visit_error"`
+	Misses              int64   `json:"misses"` // look-ups of keys that had expired
 
 	// Scan is what listing a whole subtable costs, which is the only way to
 	// enumerate a session without an index; N is 0 where it doesn't apply.
@@ -129,6 +132,8 @@ type OpCost struct {
 	P99Clicks     int64                      `json:"p99_clicks"`
 	MaxClicks     int64                      `json:"max_clicks"`
 	Latency       timingstats.LatencySummary `json:"latency"`
+
+	variance float64 // of TrimmedClicks
 }
 
 // CoreLoad is one core's part.

@@ -270,3 +270,70 @@ func (s *stopper) Do(ctx context.Context, req *target.Request, ans *target.Answe
 	}
 	return s.Plane.Do(ctx, req, ans)
 }
+
+// TestFewVisits: where chance may make the difference nothing is recommended,
+// and what is recommended is right.
+func TestFewVisits(t *testing.T) {
+	for _, sessions := range []int64{3, 10, 300} {
+		none := 0
+		for seed := range uint64(8) {
+			p := plane(t, refplane.Config{Cores: 4, Seed: seed, Clock: refplane.Model})
+			r, err := session.Run(t.Context(), p, session.Config{Sessions: sessions, Seed: seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Best != "" && r.Best != session.Local {
+				t.Errorf("%d sessions, seed %d: recommends %s", sessions, seed, r.Best)
+			}
+			if r.Best == "" {
+				none++
+			}
+		}
+		if sessions == 3 && none < 4 || sessions == 300 && none > 2 {
+			t.Errorf("%d sessions: no recommendation %d times of 8", sessions, none)
+		}
+	}
+}
+
+// TestOneDesign has nothing to compare with.
+func TestOneDesign(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 4, Seed: 1, Clock: refplane.Model})
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 300, Designs: []session.Design{session.Shared}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Best != "" || len(r.Recommendation) == 0 || !strings.Contains(r.Recommendation[0].Text, "no other design") {
+		t.Errorf("best %q: %+v", r.Best, r.Recommendation)
+	}
+}
+
+// TestOneCore: designs that do the same are not told apart.
+func TestOneCore(t *testing.T) {
+	for seed := range uint64(4) {
+		p := plane(t, refplane.Config{Cores: 1, Seed: seed, Clock: refplane.Model})
+		r, err := session.Run(t.Context(), p, session.Config{Sessions: 100, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range r.Recommendation {
+			if strings.Contains(a.Text, "times as much") || strings.Contains(a.Text, "It needs affinity") {
+				t.Errorf("seed %d: %s", seed, a.Text)
+			}
+		}
+	}
+}
+
+// TestGrowthIsOfTheArrivals: a slow design leaves no less behind.
+func TestGrowthIsOfTheArrivals(t *testing.T) {
+	p := plane(t, refplane.Config{Cores: 4, Seed: 1, Clock: refplane.Model})
+	r, err := session.Run(t.Context(), p, session.Config{Sessions: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := r.Designs[0].GrowthEntriesPH
+	for _, d := range r.Designs {
+		if d.GrowthEntriesPH != want || want < 1e6 || want > 3.6e6 { // of 3.6 million sessions an hour
+			t.Errorf("%s: %v entries more per hour, others %v", d.Design, d.GrowthEntriesPH, want)
+		}
+	}
+}

@@ -111,28 +111,48 @@ func (s *stats) merge(o *stats) {
 
 func (s *stats) cost(op opKind) OpCost {
 	c := &s.clicks[op]
+	mean, variance := trimmed(c)
 	return OpCost{
-		Op: opNames[op], N: c.N(), MinClicks: c.Min(), P50Clicks: c.Percentile(50), AvgClicks: c.Mean(), TrimmedClicks: trimmed(c),
+		Op: opNames[op], N: c.N(), MinClicks: c.Min(), P50Clicks: c.Percentile(50), AvgClicks: c.Mean(), TrimmedClicks: mean, variance: variance,
 		P95Clicks: c.Percentile(95), P99Clicks: c.Percentile(99), MaxClicks: c.Max(), Latency: s.latency[op].Latency(),
 	}
 }
 
+// z99 is how many standard errors hold 99 % of a normal distribution.
+const z99 = 2.5758
+
 // kept is the share of samples, from the fastest on, that a trimmed mean is of.
 const kept = 0.98
 
-// trimmed is the mean of the fastest 98 % of the samples.
-func trimmed(r *timingstats.Recorder) float64 {
-	rest := int64(math.Ceil(kept * float64(r.N())))
-	n, sum := rest, 0.0
-	r.Each(func(low, high, count int64) {
-		count = min(count, rest)
-		rest -= count
-		sum += float64(count) * (float64(low) + float64(high)) / 2
-	})
-	if n == 0 {
-		return 0
+// trimmed is the mean of the fastest 98 % of the samples, and its variance by
+// the winsorized one of all (Yuen 1974, for one side): those left out count as
+// the slowest that was kept. A single sample says nothing of its variance, and
+// is held to be off by as much as it says.
+func trimmed(r *timingstats.Recorder) (mean, variance float64) {
+	all := r.N()
+	rest := int64(math.Ceil(kept * float64(all)))
+	if rest == 0 {
+		return 0, 0
 	}
-	return sum / float64(n)
+	n, left := float64(rest), rest
+	var sum, squares, last float64
+	r.Each(func(low, high, count int64) {
+		count = min(count, left)
+		left -= count
+		if v := (float64(low) + float64(high)) / 2; count > 0 {
+			sum += float64(count) * v
+			squares += float64(count) * v * v
+			last = v
+		}
+	})
+	mean = sum / n
+	if all == 1 {
+		return mean, mean * mean
+	}
+	out := float64(all) - n
+	whole := (sum + out*last) / float64(all)
+	spread := (squares + out*last*last) - float64(all)*whole*whole
+	return mean, max(0, spread) / float64(all-1) / float64(all) / (kept * kept)
 }
 
 // hotRatio is the max/mean from which a core is called hot.
@@ -163,11 +183,12 @@ func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreSt
 	if p.design != Local && p.cores > 0 {
 		r.TheoryShare = float64(p.cores-1) / float64(p.cores)
 	}
-	var clicks float64
+	var clicks, variance float64
 	for op := range opScan {
 		if c := s.cost(op); c.N > 0 {
 			r.Ops = append(r.Ops, c)
 			clicks += c.TrimmedClicks * float64(c.N)
+			variance += c.variance * float64(c.N) * float64(c.N)
 		}
 	}
 	if s.okOps > 0 {
@@ -175,6 +196,7 @@ func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreSt
 	}
 	if s.visits > 0 {
 		r.ClicksPerVisit = clicks / float64(s.visits)
+		r.ClicksPerVisitError = z99 * math.Sqrt(variance) / float64(s.visits)
 	}
 	p.loadTable(&r, &s, before, after)
 	p.growth(&r, s.lastCame)
@@ -237,7 +259,7 @@ func ratio(cores []CoreLoad, of func(CoreLoad) int64) float64 {
 }
 
 // growth is what the sessions that never leave leave behind for good, at the
-// rate at which sessions came.
+// rate at which sessions are to come, or, without one, came.
 func (p *play) growth(r *DesignResult, lastCame time.Duration) {
 	perSession := int64(0)
 	for j := range p.cfg.Keys {
@@ -255,8 +277,12 @@ func (p *play) growth(r *DesignResult, lastCame time.Duration) {
 		}
 	}
 	r.Indefinite = perSession * stayed
-	if span := lastCame.Hours(); span > 0 && came > 1 {
-		r.GrowthEntriesPH = float64(r.Indefinite) / float64(came) * float64(came-1) / span
+	perHour := p.cfg.Arrivals * 3600
+	if span := lastCame.Hours(); perHour == 0 && span > 0 {
+		perHour = float64(came-1) / span
+	}
+	if came > 0 {
+		r.GrowthEntriesPH = float64(r.Indefinite) / float64(came) * perHour
 		r.GrowthBytesPH = r.GrowthEntriesPH * r.BytesPerEntry
 	}
 	if r.AffinityMisses > 0 {

@@ -190,11 +190,7 @@ func (r *run) reset(ctx context.Context) (StepResult, error) {
 	}
 	r.res.Reset, r.cleared = res, true
 	r.res.Warnings = append(r.res.Warnings, res.Warnings...)
-	v := verdict.JudgeLeak(verdict.LeakInput{
-		Known: true, EntriesBefore: res.TotalDeleted, Deleted: res.TotalDeleted,
-		Cleared: len(res.Resets), Unreached: res.Missing, Refilled: !res.Clean,
-	})
-	s := StepResult{Verdicts: append(res.Verdicts, v)}
+	s := StepResult{Verdicts: res.Verdicts}
 	s.Line = decisive(s.Verdicts).Line
 	if err == nil {
 		s.More = r.renamed(ctx)

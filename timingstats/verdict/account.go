@@ -156,6 +156,9 @@ type LeakInput struct {
 	Unreached []timingstats.CoreID
 	// Refilled: new entries turned up as often as the reset was repeated.
 	Refilled bool
+	// Foreign: what is left may be entries that the reset was not to delete,
+	// those of applications or of probes. Then they warn, and don't fail.
+	Foreign bool
 }
 
 // JudgeLeak fails when entries survive a reset.
@@ -181,6 +184,10 @@ func JudgeLeak(in LeakInput) Verdict {
 			size = fmt.Sprintf(", %s bytes", Thousands(in.BytesAfter))
 		}
 		v.Line = fmt.Sprintf("LEAK: %s survived the reset%s, which says it deleted %s", entries(in.EntriesAfter), size, Thousands(in.Deleted))
+		if in.Foreign {
+			v.State = Warn
+			v.Line = fmt.Sprintf("LEAK: %s left under other names than the cores' own; the reset deleted %s", entries(in.EntriesAfter), Thousands(in.Deleted))
+		}
 		var where []timingstats.CoreID
 		for _, c := range in.Cores {
 			if c.Entries > 0 {
@@ -191,6 +198,9 @@ func JudgeLeak(in LeakInput) Verdict {
 			v.Line += " (on " + coreList(where) + ")"
 		}
 		v.Causes = []string{"Entries under names that nobody uses any more, as a reload leaves them: `tbl reset --all-names` finds and clears them."}
+		if in.Foreign {
+			v.Causes = append(v.Causes, "Or those of probes, which go by themselves, and of applications, which --all-names deletes as well.")
+		}
 		return v
 	}
 	v.State, v.Line = Pass, fmt.Sprintf("OK: nothing survived the reset, which deleted %s", entries(in.Deleted))

@@ -21,14 +21,14 @@ func Session(r *session.Result) *Document {
 	}
 	d.Linef("")
 	d.Linef("Table %s: what a visit costs, and how much of it is on other cores", session.TableOps)
-	t := d.Append(session.TableOps, "design", "visits", "operations", "failed", "ops/s", "remote", "theory", "clicks/visit", "misses", "hot_core", "busiest/mean", "affinity_misses")
+	t := d.Append(session.TableOps, "design", "visits", "operations", "failed", "ops/s", "remote", "theory", "clicks/visit", "±99%", "misses", "hot_core", "busiest/mean", "affinity_misses")
 	for _, x := range r.Designs {
 		hot := "-"
 		if x.HotCore != nil {
 			hot = x.HotCore.String()
 		}
 		t.Row(string(x.Design), x.Visits, x.Operations, x.Failed, Fixed1(x.OpsPerS), Percent(x.RemoteShare), Percent(x.TheoryShare),
-			Fixed1(x.ClicksPerVisit), x.Misses, hot, ratio(x.ExecutedRatio), x.AffinityMisses)
+			Fixed1(x.ClicksPerVisit), Fixed1(x.ClicksPerVisitError), x.Misses, hot, ratio(x.ExecutedRatio), x.AffinityMisses)
 	}
 	d.Linef("")
 	d.Linef("Table %s: clicks per operation", session.TableCost)
@@ -67,7 +67,11 @@ func Session(r *session.Result) *Document {
 	warnings(d, r.Warnings)
 	if len(r.Recommendation) > 0 {
 		d.Linef("")
-		d.Linef("Recommendation: %s", r.Best)
+		best := string(r.Best)
+		if best == "" {
+			best = "none"
+		}
+		d.Linef("Recommendation: %s", best)
 		for _, a := range r.Recommendation {
 			d.Linef("- %s (table %s)", a.Text, a.Table)
 		}

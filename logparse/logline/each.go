@@ -20,8 +20,8 @@ func (p *Parser) Each(buf []byte, l *Line, take func(raw []byte)) (lines int64) 
 			}
 			at += pos
 			switch {
-			case !hit: // what is left is parsed, the last line again from its start
-				at, last = line, true
+			case !hit: // what is left is parsed line by line
+				last = true
 			case !promising(buf, at):
 				at++
 				continue

@@ -3,7 +3,8 @@
 // What hunt looks for, by the low four bits of its first byte, as VPSHUFB takes
 // them: p, S, ; and m.
 //
-// The first byte. 0xff stands for none: VPSHUFB gives 0 for bytes over 0x7f.
+// The first byte. Where there is none stands a byte with other low bits, which
+// is never found there.
 DATA first<>+0(SB)/8, $0xffffffff53ffff70
 DATA first<>+8(SB)/8, $0xffff6dff3bffffff
 GLOBL first<>(SB), RODATA|NOPTR, $16

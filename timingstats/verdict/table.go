@@ -17,7 +17,7 @@ func Table() []Info {
 		{Errors, true, "the share of failed requests is at most --max-errors (1 %)"},
 		{Locality, true, "every core's timed writes land in storage of its own"},
 		{Ownership, true, "a name has one owning core, and it is the expected one"},
-		{Uniformity, false, "requests spread evenly over the cores (chi-square)"},
+		{Uniformity, false, "requests spread evenly over the cores (chi-square: uneven below p = 0.001, skewed below 1e-6 where a share is over 10 % off)"},
 		{Tail, false, "no core's p99 is over 4 times that of the others"},
 		{Decay, true, "throughput does not fall in the course of a run"},
 		{Drift, false, "throughput does not fall from run to run"},

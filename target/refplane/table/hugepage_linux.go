@@ -10,8 +10,8 @@ const hugePage = 2 << 20
 // largePages asks for large pages for s and around it, before s is used. With
 // small ones, who looks for records at random waits for memory twice: for the
 // page's address and for the record. It is a hint: where the system has none,
-// nothing is lost. Of the neighbours' memory that it reaches, some is in use in
-// small pages and stays so.
+// nothing is lost. It reaches neighbours' memory, too: what of that is in use in
+// small pages the system may join later.
 func largePages[T any](s []T) {
 	var one T
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(s)))

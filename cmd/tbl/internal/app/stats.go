@@ -74,8 +74,8 @@ func (a *app) stats(c *cli.Context) error {
 	if live {
 		opt.OnReport = a.onReport(c)
 	}
-	// Reading makes little garbage beside its buffers, and the limit is far from
-	// what it may take: a collection costs a short run a tenth of its time.
+	// Reading makes little garbage beside its buffers, and a collection costs a
+	// short run a tenth of its time.
 	if a.env.CollectLater != nil {
 		a.env.CollectLater()
 	}

@@ -119,16 +119,20 @@ func WithFaults(nodes []cluster.Node, faults []Fault, seed uint64) map[string]*c
 func Absent(events []Event) map[string]bool {
 	out := make(map[string]bool)
 	first := make(map[string]bool)
-	// Percentages and durations can't be compared: of a node that has both, the
-	// percentage counts as the earlier one.
-	events = slices.Clone(events)
-	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.At, b.At)) })
-	for _, e := range events {
+	for _, e := range inOrder(events) {
 		if !first[e.Node] {
 			first[e.Node], out[e.Node] = true, e.Join
 		}
 	}
 	return out
+}
+
+// inOrder is the events in the order in which they happen. Percentages and
+// durations can't be compared: percentages count as earlier.
+func inOrder(events []Event) []Event {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.At, b.At)) })
+	return events
 }
 
 // Schedule returns what is called before each invocation and lets the events
@@ -144,7 +148,7 @@ func Schedule(events []Event, clock target.Clock, fam *cluster.Family, nodes []c
 	for name, gone := range Absent(events) {
 		there[name] = !gone
 	}
-	left := append([]Event(nil), events...)
+	left := inOrder(events)
 	var busy atomic.Bool
 	var pending atomic.Int64
 	pending.Store(int64(len(left)))

@@ -1,9 +1,11 @@
 package nodes
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"tbl/target"
 	"tbl/target/cluster"
 )
 
@@ -63,3 +65,34 @@ func TestAbsent(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleInOrder: what is due at one call happens in the order of time,
+// in whatever order it was given.
+func TestScheduleInOrder(t *testing.T) {
+	for name, events := range map[string][]Event{
+		"times":  {{Node: "b", After: 20}, {Node: "b", Join: true, After: 10}},
+		"shares": {{Node: "b", Share: true, At: 20}, {Node: "b", Share: true, Join: true, At: 10}},
+	} {
+		faulty := map[string]*cluster.Faulty{"a": cluster.NewFaulty(nil, 1), "b": cluster.NewFaulty(nil, 1)}
+		list := []cluster.Node{cluster.NodeOf("a", faulty["a"]), cluster.NodeOf("b", faulty["b"])}
+		fam, err := cluster.NewFamily(cluster.FamilyConfig{Clock: target.Wall{}}, list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := &still{}
+		due := Schedule(events, clock, fam, list, faulty)
+		clock.at += 30
+		due(30)
+		if _, names := fam.View(); !slices.Equal(names, []string{"a"}) {
+			t.Errorf("%s: in the view are %q, want a alone", name, names)
+		}
+	}
+}
+
+// still is a time that stands still until it is moved.
+type still struct {
+	target.Wall
+	at time.Duration
+}
+
+func (s *still) Now() time.Time { return time.Unix(1000, 0).Add(s.at) }

@@ -41,7 +41,11 @@ func (s *Server) actOut(rw http.ResponseWriter, r *http.Request, c *conn, err er
 				status = http.StatusBadRequest
 			}
 		}
-		fail(rw, status, oneLine(te.Error()))
+		text := te.Error()
+		if te.Err != nil {
+			text = te.Err.Error() // the class is the client's word; here the status says it
+		}
+		fail(rw, status, oneLine(text))
 	}
 }
 

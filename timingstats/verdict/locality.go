@@ -148,7 +148,7 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 	}
 	if disagree > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"%s of %s: the tag given at the source says otherwise than the threshold of %s clicks",
+			"%s of %s: the tag given at the source says otherwise than the threshold of %s clicks (FAST and SLOW count the tags, the verdict goes by the threshold)",
 			plural(disagree, "sample"), Thousands(n), Thousands(cores[0].ThresholdClicks)))
 	}
 

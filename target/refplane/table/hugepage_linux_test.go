@@ -56,6 +56,18 @@ func TestLargePages(t *testing.T) {
 	if n := hugeBytes(t) - before; n < 8*hugePage {
 		t.Errorf("%d bytes of large pages for a store of 100 MB", n)
 	}
+	// Each kind of memory asks for itself.
+	before = hugeBytes(t)
+	var ix index
+	ix.init()
+	ix.room(8 * blockSegs)
+	for i := range uint32(8 * blockSegs) {
+		clear(ix.lines(i))
+	}
+	if n := hugeBytes(t) - before; n < 4*hugePage {
+		t.Errorf("%d bytes of large pages for an index of 16 MiB", n)
+	}
 	runtime.KeepAlive(small)
 	runtime.KeepAlive(large)
+	runtime.KeepAlive(ix)
 }

@@ -127,7 +127,9 @@ func TestIndexReady(t *testing.T) {
 	if warmed < len(ix.seg)+more/segMax || ix.capacity() < warmed {
 		t.Fatalf("%d segments, room for %d in %d blocks", len(ix.seg), warmed, blocks)
 	}
-	if ix.ready(more); len(ix.block) != blocks || ix.warmed != warmed {
+	// Found once: what was found stays as it is.
+	ix.lines(uint32(warmed - 1))[0][0] = 1
+	if ix.ready(more); len(ix.block) != blocks || ix.warmed != warmed || ix.lines(uint32(warmed - 1))[0][0] != 1 {
 		t.Errorf("after a second ready room for %d in %d blocks, want %d in %d", ix.warmed, len(ix.block), warmed, blocks)
 	}
 	before := len(ix.seg)
@@ -138,6 +140,48 @@ func TestIndexReady(t *testing.T) {
 		t.Errorf("from %d to %d segments in %d blocks, want more in %d", before, len(ix.seg), len(ix.block), blocks)
 	}
 	checkIndex(t, &ix)
+	for i := len(refsOf(&ix)); i > 0; i-- { // given back, it must be found anew
+		ix.remove(tag(i-1), uint32(i))
+	}
+	checkIndex(t, &ix)
+}
+
+// refsOf is every record.
+func refsOf(ix *index) (refs []uint32) {
+	ix.each(func(_, ref uint32) bool {
+		refs = append(refs, ref)
+		return true
+	})
+	return refs
+}
+
+// TestIndexKeepsItsSize: at the limit of a size, records that come and go in
+// turn make no segments and no blocks.
+func TestIndexKeepsItsSize(t *testing.T) {
+	tag := func(i int) uint32 { return uint32(i) * 0x9e3779b1 }
+	for _, segments := range []int{1, 2, 64, blockSegs, 2 * blockSegs} {
+		var ix index
+		ix.init()
+		n := 0
+		for len(ix.seg) <= segments {
+			n++
+			ix.insert(tag(n), uint32(n))
+		}
+		allocs := testing.AllocsPerRun(100, func() {
+			for range 10 {
+				ix.remove(tag(n), uint32(n))
+				n--
+			}
+			for range 10 {
+				n++
+				ix.insert(tag(n), uint32(n))
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%d segments: %v allocations where ten records come and go", len(ix.seg), allocs)
+		}
+		checkIndex(t, &ix)
+	}
 }
 
 // checkIndex holds an index against what its parts say of each other.
@@ -183,6 +227,9 @@ func checkIndex(t *testing.T, ix *index) {
 		if s.depth > 0 && (uint32(at)<<ix.shift^s.tag)>>(32-s.depth) != 0 {
 			t.Fatalf("place %d has segment %d, of %x/%d", at, i, s.tag, s.depth)
 		}
+	}
+	if ix.warmed > ix.capacity() {
+		t.Fatalf("memory for %d segments is said to be found, there is room for %d", ix.warmed, ix.capacity())
 	}
 	if n, room := len(ix.seg), ix.capacity(); room < n || room > max(4*n, n+2*blockSegs) {
 		t.Fatalf("room for %d segments, has %d", room, n)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -163,13 +164,20 @@ func loopbackUp() error {
 
 // However many requests: no descriptor, no goroutine and no memory is left.
 func TestNothingPilesUp(t *testing.T) {
+	const workers = 8
+	// The first requests are answered when all workers have one under way, so
+	// that what the path keeps for each of them stands before it is counted.
+	var under atomic.Int32
 	s := newScript(t, func(c *net.TCPConn) {
+		for under.Add(1); under.Load() < workers; {
+			runtime.Gosched()
+		}
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 23\r\nConnection: close\r\n\r\n"+good)
 	})
 	for _, p := range paths {
 		for _, reset := range []bool{false, true} {
 			r := connect(t, remote.Config{URL: s.url(), Portable: p.portable, LingerReset: reset})
-			const workers = 8
+			under.Store(0)
 			send := func(each int) {
 				r.Clock().Run(workers, func(int) {
 					var ans target.Answer

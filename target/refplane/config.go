@@ -37,7 +37,8 @@ type Config struct {
 	// LogSample: one in so many writes of a core is timed and logged. Zero:
 	// 1000; 1: every write; negative: none.
 	LogSample int
-	// Log receives the sampled lines. Whole lines only, from one goroutine.
+	// Log receives the sampled lines. Whole lines only, from one goroutine. A
+	// failed write ends the log; the bytes it was given are not used again.
 	// Nil: no log is written and no write is sampled.
 	Log io.Writer
 	// Faults are the mistakes to make; of one kind the last counts.

@@ -132,8 +132,9 @@ func (l *sampleLog) run() {
 		if err != nil && l.err == nil {
 			l.err = err
 		}
-		if cap(buf) > 1<<20 {
-			buf = nil // a burst's memory goes back
+		if cap(buf) > 1<<20 || err != nil {
+			// A burst's memory goes back, and a writer that gave up may still hold it.
+			buf = nil
 		}
 		l.less.Broadcast()
 	}

@@ -87,8 +87,9 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if answeredWithErrors(err) && a.code == exitFail {
 		return &exitError{exitFail, err}
 	}
-	if err = runError(err); err == nil || exitCode(err) == exitInterrupted && a.code == exitInterrupted {
-		return nil
+	err = runError(err)
+	if a.code == exitInterrupted && exitCode(err) == exitInterrupted && !errors.Is(err, errLogUnread) {
+		return nil // the document says so
 	}
 	return err
 }

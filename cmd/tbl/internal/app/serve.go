@@ -60,7 +60,7 @@ func (a *app) serve(c *cli.Context) error {
 		return usagef("--listen: %w", err)
 	}
 	defer ln.Close()
-	log, closeLog, err := a.logSink(c.String("log"))
+	log, closeLog, err := a.openLog(c.Context, c.String("log"))
 	if err != nil {
 		return err
 	}

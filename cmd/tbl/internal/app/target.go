@@ -261,17 +261,17 @@ func (p *plane) Do(ctx context.Context, req *target.Request, ans *target.Answer)
 }
 
 // open opens the target. Nothing is sent.
-func (o *targetOptions) open(context.Context) (*plane, error) {
-	p, err := o.openPlane()
+func (o *targetOptions) open(ctx context.Context) (*plane, error) {
+	p, err := o.openPlane(ctx)
 	if p != nil {
 		p.watch = o.a.watch
 	}
 	return p, err
 }
 
-func (o *targetOptions) openPlane() (*plane, error) {
+func (o *targetOptions) openPlane(ctx context.Context) (*plane, error) {
 	if len(o.urls) == 0 {
-		return o.openEmbedded()
+		return o.openEmbedded(ctx)
 	}
 	if len(o.urls) > 1 && o.balance == nil {
 		return nil, usagef("several targets: this command takes one, or judges each apart with --each")
@@ -289,10 +289,10 @@ func (o *targetOptions) openPlane() (*plane, error) {
 	return &plane{Target: r, remote: r}, nil
 }
 
-func (o *targetOptions) openEmbedded() (*plane, error) {
+func (o *targetOptions) openEmbedded(ctx context.Context) (*plane, error) {
 	p := &plane{}
 	var sinks []io.Writer
-	w, closeLog, err := o.a.logSink(o.log)
+	w, closeLog, err := o.a.openLog(ctx, o.log)
 	if err != nil {
 		return nil, err
 	}
@@ -313,21 +313,6 @@ func (o *targetOptions) openEmbedded() (*plane, error) {
 	}
 	p.Target = p.embedded
 	return p, nil
-}
-
-// logSink opens what --log names; nil for nothing.
-func (a *app) logSink(path string) (io.Writer, func() error, error) {
-	switch path {
-	case "":
-		return nil, nil, nil
-	case "-":
-		return a.stdout, func() error { return nil }, nil
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, nil, usagef("--log: %w", err)
-	}
-	return f, f.Close, nil
 }
 
 // Opened is the number of connections that a remote target opened, which the

@@ -202,11 +202,12 @@ func (s *scan) run(ctx context.Context) error {
 		}
 		t := queue[0]
 		queue = queue[1:]
-		if err := s.finish(ctx, t); err != nil {
-			return err
+		err := s.finish(ctx, t)
+		if t.last || err != nil {
+			s.read = append(s.read, infoOf(t.it)) // in part, where it was interrupted
 		}
-		if t.last {
-			s.read = append(s.read, infoOf(t.it))
+		if err != nil {
+			return err
 		}
 	}
 }

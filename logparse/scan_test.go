@@ -2,6 +2,7 @@ package logparse_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -178,6 +179,38 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A file system that states no sizes: its files are not empty.
+func TestFileWithoutSize(t *testing.T) {
+	st, err := os.Stat("/proc/self/status")
+	if err != nil || st.Size() != 0 {
+		t.Skip("no such file here")
+	}
+	if r := scan(t, options(), input.File("/proc/self/status")); r.Counts.Lines < 10 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
+// What was read when the user interrupted it is named.
+func TestInterrupted(t *testing.T) {
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pr.Close()
+	defer pw.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for range 100 {
+			pw.WriteString(line(1))
+		}
+		cancel()
+	}()
+	r, err := logparse.Scan(ctx, []input.Input{input.Stdin(pr)}, options())
+	if !errors.Is(err, context.Canceled) || len(r.Inputs) != 1 || r.Inputs[0].Name == "" {
+		t.Errorf("%v: read %+v", err, r.Inputs)
+	}
+}
+
 func TestPipe(t *testing.T) {
 	for _, name := range caseNames(t) {
 		data, err := os.ReadFile(name + ".log")
@@ -225,6 +258,7 @@ func TestRotatedSetInTimeOrder(t *testing.T) {
 	old := write(t, filepath.Join(dir, "ltm.2.gz"), compress(t, "gzip", []byte(strings.ReplaceAll(line(1), "May  6", "Dec 31"))))
 	mid := write(t, filepath.Join(dir, "ltm.1"), []byte(strings.ReplaceAll(line(2), "May  6", "Jan  1")))
 	live := write(t, filepath.Join(dir, "ltm"), []byte(strings.ReplaceAll(line(3), "May  6", "Jan  2")))
+	begun := write(t, filepath.Join(dir, "ltm.0"), nil)
 	opt := options()
 	opt.Now = time.Date(2027, 1, 3, 0, 0, 0, 0, time.UTC)
 	for _, in := range [][]string{{live, mid, old}, {mid, live, old}, {old, mid, live}} {
@@ -233,7 +267,8 @@ func TestRotatedSetInTimeOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := scan(t, opt, input.File(in[0]), input.File(in[1]), input.File(in[2]))
+		// A file that was just begun has no line yet, and changes nothing.
+		r := scan(t, opt, input.File(in[0]), input.File(in[1]), input.File(begun), input.File(in[2]))
 		if r.Devices[0].Runs != 1 || len(samples(r.Devices[0])) != 3 {
 			t.Errorf("%v: read in the order %v: %d runs", in, r.Inputs, r.Devices[0].Runs)
 		}

@@ -65,7 +65,15 @@ func (in Input) Open() (*Source, error) {
 			s.Close()
 			return nil, s.Named(ErrDirectory)
 		case st.Mode().IsRegular():
-			s.Regular, s.To, s.Changed = true, st.Size(), st.ModTime()
+			s.Changed = st.ModTime()
+			if st.Size() == 0 && in.kind == inputFile {
+				// Empty, or of a file system that states no sizes, as /proc.
+				if n, _ := s.file.ReadAt(make([]byte, 1), 0); n > 0 {
+					s.r = s.file
+					break
+				}
+			}
+			s.Regular, s.To = true, st.Size()
 			if in.kind == inputStdin {
 				if s.From, err = s.file.Seek(0, io.SeekCurrent); err != nil {
 					return nil, s.Named(err)

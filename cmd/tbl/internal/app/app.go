@@ -193,11 +193,19 @@ func onUsageError(_ *cli.Context, err error, _ bool) error {
 	if name, ok := strings.CutPrefix(msg, "flag needs an argument: -"); ok {
 		return usagef("flag --%s needs a value", strings.TrimLeft(name, "-"))
 	}
-	return usagef("%s", strings.Replace(msg, "for flag -", "for flag --", 1))
+	msg = strings.TrimSuffix(strings.Replace(msg, " for -", " for flag -", 1), ": parse error")
+	// What the library found in the environment it names itself; how Go's
+	// parser of numbers puts it helps nobody.
+	msg, _, _ = strings.Cut(msg, ": strconv.")
+	if head, name, ok := strings.Cut(msg, " for flag "); ok {
+		msg = head + " for flag --" + strings.TrimLeft(name, "-")
+	}
+	return usagef("%s", msg)
 }
 
 // flagsFirst moves flags that stand behind arguments to the front: the
-// library would take them for arguments. A "--" ends the flags.
+// library would take them for arguments. A "--" ends the flags. Where help is
+// asked for, nothing else is left: the library would look for a topic.
 func flagsFirst(flags []cli.Flag, args []string) []string {
 	takesValue := func(arg string) bool {
 		name := strings.TrimLeft(arg, "-")
@@ -215,6 +223,8 @@ func flagsFirst(flags []cli.Flag, args []string) []string {
 		case arg == "--":
 			rest = append(rest, args[i+1:]...)
 			i = len(args)
+		case arg == "--help" || arg == "-h":
+			return []string{"--help"}
 		case arg == "-" || !strings.HasPrefix(arg, "-"):
 			rest = append(rest, arg)
 		default:

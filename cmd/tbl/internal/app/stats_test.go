@@ -157,6 +157,30 @@ func TestSinceAndUntil(t *testing.T) {
 	}
 }
 
+// The library's own words about a flag become ours.
+func TestFlagErrors(t *testing.T) {
+	for _, c := range []struct{ env, args, want string }{
+		{"", "load --count x", `tbl: invalid value "x" for flag --count: want a whole decimal number`},
+		{"", "load --destroy=x", `tbl: invalid boolean value "x" for flag --destroy`},
+		{"", "load --help=x", `tbl: invalid boolean value "x" for flag --help`},
+		{"", "load --count", "tbl: flag --count needs a value"},
+		{"", "load --nope", "tbl: unknown flag --nope"},
+		{"TBL_CORES", "load", `tbl: could not parse "x" as int value from environment variable "TBL_CORES" for flag --cores`},
+	} {
+		if c.env != "" {
+			t.Setenv(c.env, "x")
+		}
+		if code, out, errs := run(t, "", strings.Fields(c.args)...); code != 2 || out != "" || errs != c.want+"\n" {
+			t.Errorf("%s %s: exit %d, %q, %q", c.env, c.args, code, out, errs)
+		}
+	}
+	for _, args := range []string{"help irule localdb", "stats file --help", "compare a b -h"} {
+		if code, out, errs := run(t, "", strings.Fields(args)...); code != 0 || !strings.Contains(out, "USAGE:") {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
 func TestFlagsFirst(t *testing.T) {
 	flags := commandFlags(boolFlag("", "b", ""), stringFlag("", "s", "", ""))
 	for _, c := range []struct{ in, want string }{
@@ -167,6 +191,10 @@ func TestFlagsFirst(t *testing.T) {
 		{"a -- --b", "-- a --b"},
 		{"--b", "--b"},
 		{"a --s", "--s -- a"},
+		{"a --b --help", "--help"},
+		{"-h a", "--help"},
+		{"a --s --help", "--s --help -- a"},
+		{"a -- --help", "-- a --help"},
 	} {
 		got := strings.Join(flagsFirst(flags, strings.Fields(c.in)), " ")
 		if got != c.want {

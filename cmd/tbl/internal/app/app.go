@@ -100,7 +100,7 @@ func (a *app) entries() []entry {
 		one("validate", a.validateCommand), one("serve", a.serveCommand), one("info", a.infoCommand),
 		one("whoami", a.whoamiCommand), one("dump", a.dumpCommand), one("reset", a.resetCommand),
 		one("load", a.loadCommand), one("bulk-post", a.bulkPostCommand), one("probe", a.probeCommand),
-		{names: []string{"timing-stats", "stats"}, build: a.statsCommand},
+		{names: []string{"stats", "timing-stats"}, build: a.statsCommand},
 		one("sticky", a.stickyCommand), one("find-names", a.findNamesCommand), one("meta", a.metaCommand),
 		one("session", a.sessionCommand), one("compare", a.compareCommand), one("merge", a.mergeCommand),
 		one("report", a.reportCommand), one("irule", a.iruleCommand), one("lint", a.lintCommand),

@@ -100,21 +100,25 @@ func (a *app) output(c *cli.Context) (*output, error) {
 		}
 	}
 	for _, path := range c.StringSlice("export") {
-		if err := o.addExport(path, c.Command.Name); err != nil {
+		if err := o.addExport(path, runsOf(c.Command.Name)); err != nil {
 			o.Close()
 			return nil, err
-		}
-		if e := o.exports[len(o.exports)-1]; onlyCharts(e.format.Name) && !report.Draws(c.Command.Name) {
-			o.Close()
-			return nil, usagef("--export %s: runs of %s have no charts", path, c.Command.Name)
 		}
 	}
 	return o, nil
 }
 
+// runsOf is the command whose runs a command makes: its own, but for merge.
+func runsOf(command string) string {
+	if command == "merge" {
+		return "load"
+	}
+	return command
+}
+
 // distributed are the commands whose runs hold distributions, for a histogram
 // log.
-var distributed = [...]string{"load", "bulk-post", "validate", "timing-stats", "merge"}
+var distributed = [...]string{"load", "bulk-post", "validate", "stats"}
 
 func (o *output) addExport(path, command string) error {
 	for _, f := range formats() {
@@ -124,6 +128,9 @@ func (o *output) addExport(path, command string) error {
 			}
 			if f.Name == "hlog" && !slices.Contains(distributed[:], command) {
 				return usagef("--export %s: runs of %s hold no distributions, those of %s do", path, command, strings.Join(distributed[:], ", "))
+			}
+			if onlyCharts(f.Name) && !report.Draws(command) {
+				return usagef("--export %s: runs of %s have no charts", path, command)
 			}
 			e, err := newExport("--export", path, f)
 			if err != nil {

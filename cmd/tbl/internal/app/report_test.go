@@ -17,13 +17,11 @@ import (
 	"tbl/cmd/tbl/internal/runfile"
 )
 
-// savedRuns makes one run of each command that has charts, all simulated, and
-// returns their directory.
-func savedRuns(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
+// savable are a run of each command that has charts and one that has none, all
+// simulated, by a name.
+func savable() map[string][]string {
 	logs := "../../../../testdata/logs/"
-	for name, args := range map[string][]string{
+	return map[string][]string{
 		"before":   {"stats", logs + "broken.log"},
 		"after":    {"stats", logs + "healthy.log"},
 		"validate": {"validate", "--clock", "model", "--seed", "7", "--count", "20000", "--fault", "deterministic-names"},
@@ -34,13 +32,57 @@ func savedRuns(t *testing.T) string {
 		"info":     {"info", "--clock", "model", "--seed", "1"},
 		"sticky":   {"sticky", "--seed", "1", "--transactions", "200"},
 		"reset":    {"reset", "--clock", "model", "--seed", "1"},
-	} {
+	}
+}
+
+// savedRuns saves them and returns their directory.
+func savedRuns(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, args := range savable() {
 		path := filepath.Join(dir, name+".json")
 		if code, _, stderr := run(t, "", append(args, "--export", path, "--quiet")...); code == exitUsage {
 			t.Fatalf("%s: %s", name, stderr)
 		}
 	}
 	return dir
+}
+
+// TestChartExports has every command whose runs have charts draw them by
+// itself: what the table of charts and the tree call a command is the same.
+func TestChartExports(t *testing.T) {
+	dir := t.TempDir()
+	drawn := map[string]bool{}
+	for name, args := range savable() {
+		if !report.Draws(args[0]) {
+			continue
+		}
+		drawn[args[0]] = true
+		path := filepath.Join(dir, name+".svg")
+		if code, _, stderr := run(t, "", append(args, "--export", path, "--quiet")...); code == exitUsage {
+			t.Errorf("%s: %s", name, stderr)
+		} else if b, err := os.ReadFile(path); err != nil || !bytes.Contains(b, []byte("<svg")) {
+			t.Errorf("%s: %v, %.40q", name, err, b)
+		}
+	}
+	for _, k := range report.Kinds() {
+		for _, command := range k.Commands {
+			if !drawn[command] {
+				t.Errorf("no run of %s, which has a %s chart, was drawn", command, k.Name)
+			}
+		}
+	}
+	var clients []string
+	for _, seed := range []string{"1", "2"} {
+		path := filepath.Join(dir, seed+".json")
+		clients = append(clients, path)
+		if code, _, stderr := run(t, "", "load", "--clock", "model", "--seed", seed, "--key-prefix", seed, "--count", "3000", "--export", path, "--quiet"); code != exitOK {
+			t.Fatal(stderr)
+		}
+	}
+	if code, _, stderr := run(t, "", append([]string{"merge", "--export", filepath.Join(dir, "merged.svg")}, clients...)...); code != exitOK {
+		t.Errorf("merge: exit %d: %s", code, stderr)
+	}
 }
 
 // TestReportPage opens reports in a browser: every chart has marks, nothing is

@@ -18,12 +18,6 @@ func Followed(f render.Format, command string) bool {
 		"bench": {compare.Lower, compare.Higher}, "smaller": {compare.Lower}, "bigger": {compare.Higher},
 	}
 	want, ok := directions[f.Name]
-	switch command {
-	case "timing-stats":
-		command = "stats"
-	case "merge":
-		command = "load"
-	}
 	whole, core := comparedFigures(command)
 	has := func(cf comparedFigure) bool { return slices.Contains(want, cf.better) }
 	return !ok || slices.ContainsFunc(whole, has) || slices.ContainsFunc(core, has)

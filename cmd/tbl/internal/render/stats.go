@@ -9,7 +9,7 @@ import (
 	"tbl/timingstats/verdict"
 )
 
-// Stats is the document of timing-stats.
+// Stats is the document of stats.
 func Stats(r *logreport.Report) *Document {
 	d := &Document{Command: "stats", Data: r, Verdicts: r.Verdicts}
 	statsHead(d, r)

@@ -114,7 +114,7 @@ func (a Assertion) String() string { return a.text }
 // Judge holds the assertion against the figures. A figure that is absent fails,
 // and so does one that is not a number.
 func (a Assertion) Judge(f Figures) Verdict {
-	v := Verdict{Name: Assert, State: Pass}
+	v := Verdict{Name: Assert, Of: a.text, State: Pass}
 	bad := Fail
 	if a.warn {
 		bad = Warn

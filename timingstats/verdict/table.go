@@ -37,6 +37,19 @@ func (v Verdict) Word() string {
 	return w
 }
 
+// Title is the verdict's name with what it is about: no two verdicts of a run
+// share it.
+func (v Verdict) Title() string { return strings.TrimSpace(string(v.Name) + " " + v.Of) }
+
+// About is v with one thing more that it is about.
+func (v Verdict) About(what string) Verdict {
+	if v.Of != "" {
+		what = v.Of + ", " + what
+	}
+	v.Of = what
+	return v
+}
+
 // Worst is the verdict that decides the outcome: the first of those with the
 // worst state, false when there is none.
 func Worst(vs []Verdict, strict bool) (Verdict, bool) {

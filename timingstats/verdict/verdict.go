@@ -58,8 +58,11 @@ func (s *State) UnmarshalText(b []byte) error {
 
 // Verdict is one judgement.
 type Verdict struct {
-	Name  Name  `json:"name"`
-	State State `json:"state"`
+	Name Name `json:"name"`
+	// Of is what it is about, where several verdicts of a run share a name: the
+	// expression of an ASSERT, a device, a subtable, a target. Empty: the run.
+	Of    string `json:"of,omitempty"`
+	State State  `json:"state"`
 	// Line is the judgement in one line, ready to be grepped: it starts with
 	// the word of the rule ("OK:", "LOCALITY ISSUE:", "INCOMPLETE:", "SKEWED", …).
 	Line string `json:"line"`

@@ -296,6 +296,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 			v := as.Judge(f.Figures)
 			if f.Of != "" {
 				v.Line += " (" + f.Of + ")"
+				v = v.About(f.Of)
 			}
 			d.Verdicts = append(d.Verdicts, v)
 		}
@@ -334,7 +335,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		}
 	}
 	o.exports = nil
-	if err := o.a.github(d); err != nil {
+	if err := o.a.github(d, o.strict); err != nil {
 		errs = append(errs, usagef("job summary: %w", err))
 	}
 	return errors.Join(errs...)
@@ -351,19 +352,27 @@ func (e export) write(d *render.Document) error {
 	return err
 }
 
-// github adds the result to the job summary and annotates a failure, when the
+// annotations is how many errors of one step GitHub shows.
+const annotations = 10
+
+// github adds the result to the job summary and annotates what fails, when the
 // run is a step of a GitHub workflow.
-func (a *app) github(d *render.Document) error {
+func (a *app) github(d *render.Document, strict bool) error {
 	if a.env.Getenv("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
+	var bad []string
 	for _, v := range d.Verdicts {
-		if v.State == verdict.Fail || v.State == verdict.Incomplete {
-			// One annotation with the first finding: only ten of a kind are shown.
-			esc := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-			fmt.Fprintf(a.env.Stderr, "::error title=tbl %s::%s\n", d.Command, render.Visible(esc.Replace(v.Line)))
-			break
+		if verdict.Overall([]verdict.Verdict{v}, strict) > verdict.Warn {
+			bad = append(bad, v.Line)
 		}
+	}
+	if more := len(bad) - annotations; more > 0 {
+		bad = append(bad[:annotations-1], fmt.Sprintf("%d more verdicts fail or lack evidence: the job's summary has them all", more+1))
+	}
+	esc := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	for _, line := range bad {
+		fmt.Fprintf(a.env.Stderr, "::error title=tbl %s::%s\n", d.Command, render.Visible(esc.Replace(line)))
 	}
 	path := a.env.Getenv("GITHUB_STEP_SUMMARY")
 	if path == "" {

@@ -19,6 +19,7 @@ import (
 
 	"tbl/target/httpserve"
 	"tbl/target/refplane"
+	"tbl/timingstats/verdict"
 )
 
 const schemaFile = "../../../../testdata/runfile.schema.json"
@@ -32,7 +33,7 @@ var exported = []string{
 	"load --clock model --seed 3 --stages 2s:100,2s:300 --fault dead-core=1",
 	"load --target NODE --target OTHER --count 300",
 	"load --target FAILING --count 200 --retries 1",
-	"load --target NODE --target OTHER --count 300 --each",
+	"load --target NODE --target OTHER --count 300 --each --assert p99_ms<1 --assert errors<1%",
 	"load --target NODE --count 64 --steer",
 	"bulk-post --clock model --seed 3 --num-posts 40 --uuids-per-post 100",
 	"bulk-post --target NODE --num-posts 8 --uuids-per-post 10",
@@ -57,8 +58,9 @@ var exported = []string{
 	"stats LOGS/healthy.log",
 	"stats LOGS/broken.log --show-slow --group-by subtable",
 	"stats LOGS/chassis.log LOGS/lossy.log --all-lines",
-	"stats LOGS/prefixes.log LOGS/two-runs.log --run all",
+	"stats LOGS/prefixes.log LOGS/two-runs.log --run all --assert p99<50 --warn slow<1%",
 	"stats LOGS/prefixes.log --probes",
+	"stats LOGS/chassis.log LOGS/broken.log --assert p99<50 --assert restarts<1",
 	"stats LOGS/missing-core.log --threshold auto",
 	"sticky --transactions 200 --workers 4",
 	"sticky --transactions 200 --workers 4 --sticky=false --policy round-robin --kill 2@50% --fail not-reached@1:0.1",
@@ -163,6 +165,9 @@ func TestSchema(t *testing.T) {
 		if err := schema.Validate(saved[line]); err != nil {
 			t.Errorf("tbl %s: %v", line, err)
 		}
+		if twice := sharedTitles(t, saved[line]); len(twice) > 0 {
+			t.Errorf("tbl %s: several verdicts are called %q", line, twice)
+		}
 	}
 	if t.Failed() {
 		return
@@ -180,6 +185,27 @@ func TestSchema(t *testing.T) {
 	if m.tried < 1000 {
 		t.Errorf("only %d changes were tried", m.tried)
 	}
+}
+
+// sharedTitles are the titles that several verdicts of a saved run have.
+func sharedTitles(t *testing.T, saved any) []string {
+	t.Helper()
+	raw, err := json.Marshal(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run struct {
+		Verdicts []verdict.Verdict `json:"verdicts"`
+	}
+	if err := json.Unmarshal(raw, &run); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, v := range run.Verdicts {
+		seen[v.Title()]++
+	}
+	maps.DeleteFunc(seen, func(_ string, n int) bool { return n == 1 })
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // mutator changes one thing after another of a document, and wants the schema

@@ -400,6 +400,7 @@ func buildSamples(r *Report, res *logparse.Result, opt Options) {
 		v := d.Verdict
 		if len(r.Devices) > 1 {
 			v.Line += " (device " + d.Name + ")"
+			v = v.About("device " + d.Name)
 		}
 		r.Verdicts = append(r.Verdicts, v)
 	}
@@ -514,6 +515,12 @@ func overlap(runs []logparse.RunInfo) int {
 }
 
 func buildProbes(r *Report, res *logparse.Result, opt Options) {
+	probed := 0 // devices
+	for _, d := range res.Devices {
+		if d.Probes != nil {
+			probed++
+		}
+	}
 	for _, d := range res.Devices {
 		p, _ := d.Probes.(*probes)
 		if p == nil {
@@ -535,7 +542,12 @@ func buildProbes(r *Report, res *logparse.Result, opt Options) {
 				Subtable: name, Expected: expected, Threshold: threshold, Want: opt.ExpectOwner,
 			})
 			r.Names = append(r.Names, Name{d.Name, rule, j})
-			r.Verdicts = append(r.Verdicts, j.Verdict)
+			v := j.Verdict.About(name)
+			if probed > 1 {
+				v.Line += " (device " + d.Name + ")"
+				v = v.About("device " + d.Name)
+			}
+			r.Verdicts = append(r.Verdicts, v)
 		}
 	}
 	slices.SortStableFunc(r.Names, func(a, b Name) int { return cmp.Compare(a.Device, b.Device) })

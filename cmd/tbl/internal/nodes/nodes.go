@@ -224,7 +224,7 @@ func (r *Load) Report(d *render.Document) {
 		nodes = append(nodes, shown)
 		if ok == 0 && shown.Failed > 0 {
 			// The others took over, so that no request failed; the node did.
-			d.Verdicts = append(d.Verdicts, verdict.Verdict{Name: verdict.Coverage, State: verdict.Incomplete,
+			d.Verdicts = append(d.Verdicts, verdict.Verdict{Name: verdict.Coverage, Of: fmt.Sprintf("node %d", n.number), State: verdict.Incomplete,
 				Line: fmt.Sprintf("INCOMPLETE: node %d, %s, answered none of %d attempts", n.number, n.Name(), shown.Failed)})
 		}
 		if n.chassis.Load() > 0 {

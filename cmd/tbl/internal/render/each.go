@@ -10,7 +10,7 @@ func Each(command string, targets []string, docs []*Document) *Document {
 		d.Blocks = append(d.Blocks, one.Blocks...)
 		for _, v := range one.Verdicts {
 			v.Line += " (target " + targets[i] + ")"
-			d.Verdicts = append(d.Verdicts, v)
+			d.Verdicts = append(d.Verdicts, v.About("target "+targets[i]))
 		}
 		for _, x := range one.Distributions {
 			x.Tag = targets[i] + "_" + x.Tag

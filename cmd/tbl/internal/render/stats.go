@@ -86,18 +86,18 @@ func coreCase(dev logreport.Device, c verdict.CoreLocality, several bool) verdic
 		verdict.Local: verdict.Pass, verdict.Mixed: verdict.Fail, verdict.Remote: verdict.Fail, verdict.Unknown: verdict.Incomplete,
 	}[c.State]
 	return verdict.Verdict{
-		Name: caseName(dev, c.Core, several), State: state,
+		Name: verdict.Locality, Of: caseOf(dev, c.Core, several), State: state,
 		Line: fmt.Sprintf("%s: %s of %s samples slow; clicks: min %s, p50 %s, avg %s, p95 %s, p99 %s, max %s", c.State, Int(c.AtThreshold), Int(c.N),
 			Int(c.MinClicks), Int(c.P50Clicks), text(Fixed1(c.AvgClicks)), Int(c.P95Clicks), Int(c.P99Clicks), Int(c.MaxClicks)),
 	}
 }
 
-func caseName(dev logreport.Device, core timingstats.CoreID, several bool) verdict.Name {
-	name := "LOCALITY TMM " + core.String()
+func caseOf(dev logreport.Device, core timingstats.CoreID, several bool) string {
+	of := "TMM " + core.String()
 	if several {
-		name = dev.Name + " " + name
+		of += ", device " + dev.Name
 	}
-	return verdict.Name(name)
+	return of
 }
 
 func statsDevice(d *Document, dev logreport.Device, several bool) {
@@ -129,7 +129,7 @@ func statsDevice(d *Document, dev logreport.Device, several bool) {
 	}
 	for _, m := range dev.Missing {
 		d.Cases = append(d.Cases, verdict.Verdict{
-			Name: caseName(dev, timingstats.CoreID(m), several), State: verdict.Incomplete, Line: "UNKNOWN: no samples",
+			Name: verdict.Locality, Of: caseOf(dev, timingstats.CoreID(m), several), State: verdict.Incomplete, Line: "UNKNOWN: no samples",
 		})
 	}
 	if star {

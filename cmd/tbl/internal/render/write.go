@@ -328,8 +328,13 @@ type (
 func writeJUnit(w io.Writer, d *Document) error {
 	all := slices.Concat(d.Cases, d.Verdicts)
 	s := junitSuite{Name: "tbl " + d.Command, Tests: len(all)}
+	used := map[string]int{}
 	for _, v := range all {
-		c := junitCase{Class: "tbl." + d.Command, Name: string(v.Name)}
+		c := junitCase{Class: "tbl." + d.Command, Name: v.Title()}
+		// Of cases with the same name some readers show the first only.
+		if used[c.Name]++; used[c.Name] > 1 {
+			c.Name += fmt.Sprintf(" (%d)", used[c.Name])
+		}
 		body := strings.Join(append([]string{v.Line}, v.Causes...), "\n")
 		switch v.State {
 		case verdict.Fail:

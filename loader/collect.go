@@ -50,6 +50,7 @@ type collector struct {
 
 	known     int
 	only      *timingstats.CoreID // the only core that is to be heard; nil: all
+	uncleared *notCleared         // the reset that ended the runs; nil: none did
 	cores     []*coreStats        // in the order of their first answers
 	bySlot0   []*coreStats        // by core number, blade 0
 	connect   timingstats.Recorder
@@ -332,23 +333,41 @@ func (c *collector) expectOnly(id timingstats.CoreID) {
 	}
 }
 
-// missing lists the known cores that have no successful write.
-func (c *collector) missing() []timingstats.CoreID {
-	out := []timingstats.CoreID{}
-	if c.only != nil {
-		if !slices.ContainsFunc(c.cores, func(s *coreStats) bool { return s.id == *c.only }) {
-			out = append(out, *c.only)
-		}
-		return out
+// heard lists the cores with a successful write, or, where a reset that didn't
+// reach every core ended the runs, those that it reached.
+func (c *collector) heard() []timingstats.CoreID {
+	if c.uncleared != nil {
+		return c.uncleared.heard
 	}
-	slots := c.slots()
+	var out []timingstats.CoreID
+	for _, s := range c.sorted() {
+		if s.posts > 0 {
+			out = append(out, s.id)
+		}
+	}
+	return out
+}
+
+// missing lists the known cores that were not heard.
+func (c *collector) missing() []timingstats.CoreID {
+	heard := c.heard()
+	if c.only != nil && c.uncleared == nil { // a reset wants all of them
+		if slices.Contains(heard, *c.only) {
+			return []timingstats.CoreID{}
+		}
+		return []timingstats.CoreID{*c.only}
+	}
+	var slots []int
+	for _, id := range heard {
+		slots = append(slots, id.Slot)
+	}
 	if len(slots) == 0 {
 		slots = []int{0}
 	}
-	for _, slot := range slots {
+	out := []timingstats.CoreID{}
+	for _, slot := range slices.Compact(slots) {
 		for i := range c.known {
-			id := timingstats.CoreID{Slot: slot, Core: i}
-			if !slices.ContainsFunc(c.cores, func(s *coreStats) bool { return s.id == id && s.posts > 0 }) {
+			if id := (timingstats.CoreID{Slot: slot, Core: i}); !slices.Contains(heard, id) {
 				out = append(out, id)
 			}
 		}

@@ -60,6 +60,7 @@ func (e *ending) stopped() (partial bool, why string) {
 func (e *ending) runAll(ctx context.Context, k *keeper, col *collector, runs int, pause time.Duration, one func(run int) bool) error {
 	for run := range max(1, runs) {
 		deleted, err := k.before(ctx, run, runs, pause)
+		errors.As(err, &col.uncleared)
 		if err == nil {
 			e.ended.Store(false)
 			if one(run) {

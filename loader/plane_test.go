@@ -2,9 +2,12 @@ package loader_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +15,9 @@ import (
 
 	"tbl/loader"
 	"tbl/loader/source"
+	"tbl/target"
 	"tbl/target/refplane"
+	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
 
@@ -252,4 +257,61 @@ func TestBulkRemoteInRealTime(t *testing.T) {
 	} else {
 		t.Log(v.Line)
 	}
+}
+
+// TestUnclearedNamesTheCore: where the reset before a run doesn't reach every
+// core, COVERAGE names those that it missed, and those alone; also when the
+// core went away only after the first run.
+func TestUnclearedNamesTheCore(t *testing.T) {
+	runs := map[string]func(tgt target.Target) (verdicts []verdict.Verdict, missing []timingstats.CoreID, err error){
+		"load": func(tgt target.Target) ([]verdict.Verdict, []timingstats.CoreID, error) {
+			r, err := loader.Load(t.Context(), tgt, loader.LoadConfig{Count: 2000, Runs: 2})
+			return r.Verdicts, r.Missing, err
+		},
+		"only-core": func(tgt target.Target) ([]verdict.Verdict, []timingstats.CoreID, error) {
+			only := 0
+			r, err := loader.Load(t.Context(), tgt, loader.LoadConfig{Count: 2000, Runs: 2, OnlyCore: &only})
+			return r.Verdicts, r.Missing, err
+		},
+		"bulk-post": func(tgt target.Target) ([]verdict.Verdict, []timingstats.CoreID, error) {
+			r, err := loader.Bulk(t.Context(), tgt, loader.BulkConfig{NumPosts: 16, UUIDsPerPost: 10, Runs: 2})
+			return r.Verdicts, r.Missing, err
+		},
+	}
+	for name, run := range runs {
+		check := func(when string, vs []verdict.Verdict, missing []timingstats.CoreID, err error) {
+			t.Helper()
+			v := judged(vs, verdict.Coverage)
+			if !errors.Is(err, loader.ErrNotCleared) || v.State != verdict.Incomplete ||
+				!strings.HasPrefix(v.Line, "INCOMPLETE: 3 of 4 cores heard after ") || !strings.HasSuffix(v.Line, "not TMM 1") ||
+				len(missing) != 1 || missing[0].Core != 1 {
+				t.Errorf("%s, dead %s: %v, missing %v, %+v", name, when, err, missing, v)
+			}
+		}
+		vs, missing, err := run(plane(t, refplane.Config{Seed: 5, Clock: refplane.Model, Faults: fault(t, "dead-core=1")}))
+		check("from the start", vs, missing, err)
+
+		vs, missing, err = run(&dying{Target: plane(t, refplane.Config{Seed: 5, Clock: refplane.Model}), core: 1})
+		check("after a run", vs, missing, err)
+	}
+}
+
+// dying is a target one core of which answers no reset after the first write.
+type dying struct {
+	target.Target
+	core    int
+	written atomic.Bool
+}
+
+func (d *dying) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	err := d.Target.Do(ctx, req, ans)
+	switch req.Op {
+	case target.OpLoad, target.OpBulkLoad:
+		d.written.Store(true)
+	case target.OpReset:
+		if err == nil && ans.Core == d.core && d.written.Load() {
+			return &target.Error{Class: target.ClassRefused, Completion: target.CompletionNotReached}
+		}
+	}
+	return err
 }

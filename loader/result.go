@@ -132,9 +132,11 @@ type LoadResult struct {
 	// SourcePorts is how many ports the connections came from, over and over;
 	// 0 where each request is as good as a new one. Of merged runs it is the
 	// number that spreads as their ports do together.
-	SourcePorts int                  `json:"source_ports,omitempty"`
-	Cores       []LoadCore           `json:"cores"`
-	Missing     []timingstats.CoreID `json:"missing"`
+	SourcePorts int        `json:"source_ports,omitempty"`
+	Cores       []LoadCore `json:"cores"`
+	// Missing are the known cores without a write; where the reset before a run
+	// didn't reach every core, those that it didn't.
+	Missing []timingstats.CoreID `json:"missing"`
 
 	// Runs are the runs one by one: one unless several were asked for.
 	Runs     []RunSummary  `json:"runs"`
@@ -194,7 +196,7 @@ type BulkResult struct {
 	KnownCores  int                  `json:"known_cores"`
 	SourcePorts int                  `json:"source_ports,omitempty"` // as in a LoadResult
 	Cores       []BulkCore           `json:"cores"`
-	Missing     []timingstats.CoreID `json:"missing"`
+	Missing     []timingstats.CoreID `json:"missing"` // as in a LoadResult
 
 	Runs []RunSummary `json:"runs"` // their series count keys
 

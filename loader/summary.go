@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tbl/target"
@@ -150,14 +151,11 @@ func (c *collector) warnings() []string {
 
 // coverageAndErrors are the verdicts that both kinds of run share.
 func (c *collector) coverageAndErrors(maxErrors float64) []verdict.Verdict {
-	var heard, expected []timingstats.CoreID
-	for _, s := range c.sorted() {
-		if s.posts > 0 {
-			heard = append(heard, s.id)
-		}
+	heard, requests := c.heard(), c.ok
+	if c.uncleared != nil {
+		requests = c.uncleared.answered
 	}
-	expected = append(append(expected, heard...), c.missing()...)
-	coverage := verdict.JudgeCoverage(heard, verdict.CoverageOptions{Expected: expected, Requests: c.ok})
+	coverage := verdict.JudgeCoverage(heard, verdict.CoverageOptions{Expected: slices.Concat(heard, c.missing()), Requests: requests})
 	account := c.accounting()
 	errs := verdict.JudgeErrors(account.ErrorsInput(maxErrors))
 	if c.only != nil && len(c.missing()) == 0 { // the others are not to be heard

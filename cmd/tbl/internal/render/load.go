@@ -20,7 +20,7 @@ func Load(r *loader.LoadResult) *Document {
 		total += fmt.Sprintf("/%s (%.1f%%)", Int(r.Requested), 100*float64(r.OK)/float64(r.Requested))
 	}
 	d.Linef("completed=%s rate=%s coverage=%s missing=[%s] errors=%s",
-		total, Rate(r.WritesPerS), coverage(r.KnownCores, len(r.Missing), len(r.Cores)), coreList(r.Missing), Int(r.Failed))
+		total, Rate(r.WritesPerS), coverage(r.KnownCores, len(r.Missing), len(r.Cores), r.Verdicts), coreList(r.Missing), Int(r.Failed))
 	for _, c := range r.Cores {
 		d.Linef("  tmm %s: %10s writes (%s)", c.Core, Int(c.Writes), text(Percent(c.Share)))
 	}
@@ -87,7 +87,7 @@ func Bulk(r *loader.BulkResult) *Document {
 		posts += "/" + Int(r.Requested)
 	}
 	d.Linef("posts=%s written=%s rate=%s coverage=%s missing=[%s] errors=%s",
-		posts, Int(r.Written), Rate(r.WritesPerS), coverage(r.KnownCores, len(r.Missing), len(r.Cores)), coreList(r.Missing), Int(r.Failed))
+		posts, Int(r.Written), Rate(r.WritesPerS), coverage(r.KnownCores, len(r.Missing), len(r.Cores), r.Verdicts), coreList(r.Missing), Int(r.Failed))
 	t := d.Append("cores", "TMM", "posts", "writes", "share", "min_clicks/write", "avg_clicks/write", "max_clicks/write", "post_p50", "post_p99")
 	for _, c := range r.Cores {
 		t.Row(c.Core.String(), c.Posts, c.Writes, Percent(c.Share), Fixed1(c.MinClicks), Fixed1(c.AvgClicks), Fixed1(c.MaxClicks),
@@ -148,7 +148,14 @@ func wall(n int64, what string, elapsed time.Duration, perS, perNS float64) stri
 	return fmt.Sprintf("%s %s in %s: %s, %s of wall time per write", Int(n), what, Duration(elapsed), Rate(perS), Duration(time.Duration(perNS)))
 }
 
-func coverage(known, missing, heard int) string {
+// coverage is the cores heard, by COVERAGE where that was judged: they may be
+// others than those that wrote.
+func coverage(known, missing, heard int, vs []verdict.Verdict) string {
+	for _, v := range vs {
+		if n, ok := v.Figures["cores_heard"]; ok && v.Name == verdict.Coverage {
+			heard = int(n)
+		}
+	}
 	if known == 0 {
 		return fmt.Sprintf("%d/?", heard)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tbl/target"
@@ -95,22 +94,6 @@ func (p *pool) timeLookups(ctx context.Context, res *WhoamiResult, ask func(*job
 	}
 }
 
-// numberedName splits a name at "tmm_<number>": the number, and whether
-// anything follows it.
-func numberedName(name string) (core int, more, ok bool) {
-	i := strings.LastIndex(name, "tmm_")
-	if i < 0 {
-		return 0, false, false
-	}
-	digits := name[i+len("tmm_"):]
-	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		end = len(digits)
-	}
-	core, err := strconv.Atoi(digits[:end])
-	return core, end < len(digits), err == nil
-}
-
 // checkNames fills in the doubts.
 func (r *WhoamiResult) checkNames() {
 	same := make(map[string][]string)
@@ -129,7 +112,7 @@ func (r *WhoamiResult) checkNames() {
 		if cores := same[c.Subtable]; len(cores) > 1 {
 			doubt("cores %s use one name, %q: at most one of them can own it", strings.Join(cores, " and "), c.Subtable)
 		}
-		if n, more, ok := numberedName(c.Subtable); ok {
+		if n, more, ok := verdict.NumberedName(c.Subtable); ok {
 			if n != c.Core.Core {
 				doubt("the name %q carries the number %d, but is core %s's", c.Subtable, n, c.Core)
 			}

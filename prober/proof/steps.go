@@ -320,7 +320,11 @@ func (r *run) locality(ctx context.Context) (StepResult, error) {
 		r.written += timed.Written
 		s.Verdicts = append(s.Verdicts, timed.Verdicts...)
 	}
-	rep := verdict.JudgeLocality(samples.Summaries(r.cfg.Threshold), verdict.LocalityOptions{Known: r.res.Cores})
+	names := make(map[timingstats.CoreID]verdict.NameShape)
+	for _, c := range r.res.Whoami.Names {
+		names[c.Core] = verdict.ShapeOf(c.Subtable)
+	}
+	rep := verdict.JudgeLocality(samples.Summaries(r.cfg.Threshold), verdict.LocalityOptions{Known: r.res.Cores, Names: names})
 	r.res.Locality = &rep
 	s.Verdicts = append(s.Verdicts, rep.Verdict)
 	s.Line, s.More = rep.Line, append(r.ratio(&rep), rep.Causes...)

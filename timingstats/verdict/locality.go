@@ -68,6 +68,9 @@ type LocalityOptions struct {
 	Cores int
 	// Known are cores known to exist from elsewhere (other runs, whoami).
 	Known []timingstats.CoreID
+	// Names are the shapes of the names that the cores wrote to, for the causes;
+	// nil: not known.
+	Names map[timingstats.CoreID]NameShape
 }
 
 // CoreLocality is one core with its state.
@@ -156,7 +159,7 @@ func JudgeLocality(cores []timingstats.CoreSummary, opt LocalityOptions) Localit
 	case len(bad) > 0:
 		r.State = Fail
 		r.Line = "LOCALITY ISSUE: " + describeBad(bad)
-		r.Causes = localityCauses(bad, r.Cores)
+		r.Causes = localityCauses(bad, r.Cores, opt.Names)
 		if len(r.Missing) > 0 {
 			r.Line += "; no samples from " + coreList(r.Missing)
 		}
@@ -257,22 +260,39 @@ func byRate(share float64, n int64) string {
 	return percent(share, n) + " weighted by sampling rate"
 }
 
-func localityCauses(bad, all []CoreLocality) []string {
-	var out []string
+// localityCauses are the causes of cores that are not local. Which ones are
+// likely follows from the share of slow samples, whatever rule called them bad.
+func localityCauses(bad, all []CoreLocality, names map[timingstats.CoreID]NameShape) []string {
+	var out, held []string
 	var remote, mixed, near int
+	var shapes NameShape
+	unknown := false // the names of some core
 	for _, c := range bad {
-		if c.State == Remote {
+		switch coreState(c, RuleShare) {
+		case Remote:
 			remote++
+			shapes |= names[c.Core]
+			unknown = unknown || names[c.Core] == 0
 			if c.SlowP50Clicks > 0 && c.SlowP50Clicks < 4*c.ThresholdClicks {
 				near++
 			}
-		} else {
+			continue
+		case Mixed:
 			mixed++
 		}
+		if c.State == Remote { // by its mean
+			held = append(held, fmt.Sprintf("%s of %s on TMM %s", Thousands(c.AtThreshold), Thousands(c.N), c.Core))
+		}
+	}
+	if len(held) > 0 {
+		out = append(out, fmt.Sprintf("The mean is over the threshold, but few samples are slow: %s. One that was held up among many is enough for that (--rule share judges by how many are slow).", strings.Join(held, ", ")))
 	}
 	if remote > 0 {
-		out = append(out, "The subtables that these cores write to are owned by other cores: a name built from the core's number says nothing about its owner. Find names by timing probes, or ask which core owns a name with `tbl probe`.")
-		if remote < len(all) {
+		if unknown {
+			shapes = 0
+		}
+		out = append(out, "The subtables that these cores write to are owned by other cores"+foreignNames(shapes))
+		if shapes == BuiltName && remote < len(all) {
 			out = append(out, "That some cores are fast is luck: a built name is its own core's in one case of N.")
 		}
 	}
@@ -283,4 +303,18 @@ func localityCauses(bad, all []CoreLocality) []string {
 		out = append(out, "The slow samples are less than four times the threshold: if the whole machine is slow, the threshold is too low for it (`--threshold auto`).")
 	}
 	return out
+}
+
+// foreignNames says how names of these shapes come to be owned by others, and
+// what to do.
+func foreignNames(shapes NameShape) string {
+	switch shapes {
+	case BuiltName:
+		return ": a name built from the core's number says nothing about its owner. Find names by timing probes, or ask which core owns a name with `tbl probe`."
+	case FoundName:
+		return ", though their names look found: discovery took a wrong name, or owners moved since (a reload, a restart). Have the names searched anew, or ask which core owns a name with `tbl probe`."
+	case OtherName:
+		return ": a name that all cores share, or that a request brings, has one owner, whoever writes. Find a name for each core by timing probes, or ask which core owns a name with `tbl probe`."
+	}
+	return ": their names were built, from the core's number or otherwise, which says nothing about the owner; or they were found, and discovery took a wrong one or owners moved since (a reload). Find names by timing probes, or ask which core owns a name with `tbl probe`."
 }

@@ -361,3 +361,49 @@ func TestCauseNearTheThreshold(t *testing.T) {
 		}
 	}
 }
+
+func TestNameShapes(t *testing.T) {
+	for name, want := range map[string]NameShape{
+		"localdb_tmm_2": BuiltName, "localdb_tmm_12": BuiltName, "tmm_0": BuiltName, "x_tmm_1_tmm_3": BuiltName,
+		"localdb_tmm_2_5948": FoundName, "localdb_tmm_2x": FoundName,
+		"": OtherName, "tmm_": OtherName, "localdb_tmm_": OtherName, "localdb_tmm_x": OtherName, "sessions": OtherName, "tmm2": OtherName, "localdb_tmm_99999999999999999999": OtherName,
+	} {
+		if s, b := ShapeOf(name), ShapeOf([]byte(name)); s != want || b != want {
+			t.Errorf("%q: %v, %v as bytes, want %v", name, s, b, want)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { ShapeOf([]byte("localdb_tmm_2_5948")) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestLocalityCauses: what is said about the names follows from how they look,
+// and of a core that only its mean calls remote nothing is said about names.
+func TestLocalityCauses(t *testing.T) {
+	outlier := samples(24, 0)
+	outlier.Add(400_000, timingstats.Slow, 1000)
+	const built, luck, found, other, mean = "a name built from the core's number says nothing", "is luck", "their names look found", "that all cores share", "1 of 25 on TMM 1"
+	all := []string{built, luck, found, other, mean, "their names were built"}
+	for _, c := range []struct {
+		what string
+		bad  *timingstats.CoreRecorder
+		opt  LocalityOptions
+		want []string
+	}{
+		{"built", samples(0, 25), LocalityOptions{Names: map[timingstats.CoreID]NameShape{core(1): BuiltName}}, []string{built, luck}},
+		{"found", samples(0, 25), LocalityOptions{Names: map[timingstats.CoreID]NameShape{core(0): BuiltName, core(1): FoundName}}, []string{found}},
+		{"fixed", samples(0, 25), LocalityOptions{Names: map[timingstats.CoreID]NameShape{core(1): OtherName}}, []string{other}},
+		{"not known", samples(0, 25), LocalityOptions{}, []string{"their names were built"}},
+		{"both", samples(0, 25), LocalityOptions{Names: map[timingstats.CoreID]NameShape{core(1): BuiltName | FoundName}}, []string{"their names were built"}},
+		{"by the mean", outlier, LocalityOptions{Rule: RuleMean}, []string{mean}},
+		{"remote, by the mean", samples(0, 25), LocalityOptions{Rule: RuleMean, Names: map[timingstats.CoreID]NameShape{core(1): FoundName}}, []string{found}},
+	} {
+		r := JudgeLocality(summaries(samples(25, 0), c.bad), c.opt)
+		said := strings.Join(r.Causes, "\n")
+		for _, words := range all {
+			if got, want := strings.Contains(said, words), slices.Contains(c.want, words); got != want {
+				t.Errorf("%s: %q said: %v, want %v:\n%s", c.what, words, got, want, said)
+			}
+		}
+	}
+}

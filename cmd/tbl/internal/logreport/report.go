@@ -214,10 +214,11 @@ func Run(ctx context.Context, inputs []input.Input, opt Options) (*Report, error
 
 // samples collects the samples of one run of one device.
 type samples struct {
-	set timingstats.Set
-	// dense finds the recorders of set for cores without a blade: looking them
-	// up in a map would be a sixth of the time of reading a log.
-	dense     [256]*timingstats.CoreRecorder
+	set   timingstats.Set
+	cores map[timingstats.CoreID]*coreSamples
+	// dense finds those without a blade: looking them up in a map would be a
+	// sixth of the time of reading a log.
+	dense     [256]*coreSamples
 	slow      int
 	threshold int64
 	slowest   []SlowSample
@@ -225,6 +226,15 @@ type samples struct {
 	groups    map[string]*timingstats.Set
 	ungrouped int64 // samples beyond maxGroups
 	key       []byte
+}
+
+// coreSamples are those of one core.
+type coreSamples struct {
+	*timingstats.CoreRecorder
+	// name is the subtable of the last slow sample, names what those of all
+	// look like.
+	name  []byte
+	names verdict.NameShape
 }
 
 func newSamples(opt Options) *samples {
@@ -273,7 +283,12 @@ func (s *samples) Add(l *logline.Line) {
 		tag = timingstats.Fast
 	}
 	id := timingstats.CoreID{Slot: l.Slot, Core: l.Core}
-	s.recorder(id).Add(l.Clicks, tag, l.Rate)
+	c := s.core(id)
+	c.Add(l.Clicks, tag, l.Rate)
+	if (!l.Fast || l.Clicks >= s.threshold) && (c.names == 0 || !bytes.Equal(c.name, l.Subtable)) {
+		c.name = append(c.name[:0], l.Subtable...)
+		c.names |= verdict.ShapeOf(l.Subtable)
+	}
 	if s.groupBy != "" {
 		if g := s.group(l); g != nil {
 			g.Core(id).Add(l.Clicks, tag, l.Rate)
@@ -286,16 +301,25 @@ func (s *samples) Add(l *logline.Line) {
 	}
 }
 
-func (s *samples) recorder(id timingstats.CoreID) *timingstats.CoreRecorder {
-	if id.Slot != 0 || id.Core >= len(s.dense) {
-		return s.set.Core(id)
+func (s *samples) core(id timingstats.CoreID) *coreSamples {
+	dense := id.Slot == 0 && id.Core < len(s.dense)
+	if dense {
+		if c := s.dense[id.Core]; c != nil {
+			return c
+		}
 	}
-	r := s.dense[id.Core]
-	if r == nil {
-		r = s.set.Core(id)
-		s.dense[id.Core] = r
+	c := s.cores[id]
+	if c == nil {
+		c = &coreSamples{CoreRecorder: s.set.Core(id)}
+		if s.cores == nil {
+			s.cores = map[timingstats.CoreID]*coreSamples{}
+		}
+		s.cores[id] = c
 	}
-	return r
+	if dense {
+		s.dense[id.Core] = c
+	}
+	return c
 }
 
 // keep inserts behind its equals, so that the earlier of two stays in front.
@@ -315,6 +339,9 @@ func (s *samples) keep(x SlowSample) {
 func (s *samples) Merge(later logparse.SampleCollector) {
 	o := later.(*samples)
 	s.set.Merge(&o.set)
+	for id, c := range o.cores {
+		s.core(id).names |= c.names
+	}
 	s.ungrouped += o.ungrouped
 	for _, name := range slices.Sorted(maps.Keys(o.groups)) {
 		if g := s.groupNamed([]byte(name)); g != nil {
@@ -441,7 +468,11 @@ func device(d *logparse.Device, opt Options) Device {
 	for _, c := range d.Cores {
 		known = append(known, timingstats.CoreID{Slot: c.Slot, Core: c.Core})
 	}
-	j := verdict.JudgeLocality(s.set.Summaries(out.ThresholdClicks), verdict.LocalityOptions{Rule: opt.Rule, Cores: opt.Cores, Known: known})
+	names := map[timingstats.CoreID]verdict.NameShape{}
+	for id, c := range s.cores {
+		names[id] = c.names
+	}
+	j := verdict.JudgeLocality(s.set.Summaries(out.ThresholdClicks), verdict.LocalityOptions{Rule: opt.Rule, Cores: opt.Cores, Known: known, Names: names})
 	out.Cores, out.Missing, out.Verdict, out.Word = j.Cores, numbers(j.Missing), j.Verdict, j.Word()
 	out.Warnings = append(out.Warnings, j.Warnings...)
 	states := map[verdict.CoreState][]timingstats.CoreID{}

@@ -329,12 +329,32 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// What is said about the names follows from those in the samples.
+func TestCausesFollowTheNames(t *testing.T) {
+	for subtable, want := range map[string]string{"localdb_tmm_2_5948": "look found", "localdb_tmm_2": "built from the core's number says nothing", "app": "that all cores share"} {
+		for _, auto := range []bool{false, true} {
+			l := newLog(3)
+			l.fill("a", 30, between(l.rng, 3, 20), nil, 100)
+			for i := range 30 {
+				l.sample("a", 4, subtable, i+1, 5000, 100, 1000)
+			}
+			v := report(t, l.String(), Options{AutoThreshold: auto}).Verdicts[0]
+			if v.State != verdict.Fail || len(v.Causes) == 0 || !strings.Contains(v.Causes[0], want) {
+				t.Errorf("%s, threshold auto %v: want %q in %q", subtable, auto, want, v.Causes)
+			}
+		}
+	}
+}
+
 // Collectors that are merged hold what one collector holds.
 func TestMerge(t *testing.T) {
 	one, a, b := newSamples(Options{Slow: 3, Threshold: 100, GroupBy: "subtable"}), newSamples(Options{Slow: 3, Threshold: 100, GroupBy: "subtable"}), newSamples(Options{Slow: 3, Threshold: 100, GroupBy: "subtable"})
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 200 {
 		l := logline.Line{Core: i % 3, Clicks: rng.Int64N(400), Rate: 10, Subtable: fmt.Append(nil, "s", i%5), Key: fmt.Append(nil, "k", i)}
+		if i >= 190 {
+			l.Subtable = fmt.Append(nil, "localdb_tmm_1_", i)
+		}
 		l.Fast = l.Clicks < 100
 		one.Add(&l)
 		if i < 90 {
@@ -349,6 +369,11 @@ func TestMerge(t *testing.T) {
 	}
 	if d := cmp.Diff(one.set.Summaries(100), a.set.Summaries(100)); d != "" {
 		t.Errorf("summaries (-one +merged):\n%s", d)
+	}
+	for id, c := range one.cores {
+		if got := a.cores[id]; got == nil || got.names != c.names || c.names != verdict.OtherName|verdict.FoundName {
+			t.Errorf("core %s: the names of slow samples look like %v, merged like %+v", id, c.names, got)
+		}
 	}
 	for name, g := range one.groups {
 		if d := cmp.Diff(g.Summaries(100), a.groups[name].Summaries(100)); d != "" {

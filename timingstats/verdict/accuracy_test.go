@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"tbl/target"
 	"tbl/target/refplane"
+	"tbl/target/refplane/table"
 	"tbl/timingstats"
 	"tbl/timingstats/verdict"
 )
@@ -202,9 +204,34 @@ type runner struct {
 	all    []timingstats.CoreSummary
 }
 
+// seed is that of a dataplane's nth run: no two dataplanes share one, whose
+// runs would else be the same where a fault changes nothing that is judged.
+func (d *dataplane) seed(n uint64) uint64 { return table.Hash(n, []byte(d.Name)) }
+
+// reset writes into each core's subtable and clears it, as it is done between
+// runs: there are faults that act then.
+func reset(ctx context.Context, p *refplane.Plane, cores int, rng *rand.Rand, patience int) {
+	var ans target.Answer
+	done := map[int]bool{}
+	for misses := 0; misses < patience; misses++ {
+		via := conn(rng)
+		if core := p.CoreOf(via); !done[core] {
+			done[core] = true
+			misses = 0
+			for _, op := range []target.Op{target.OpLoad, target.OpReset} {
+				_ = p.Do(ctx, &target.Request{Op: op, Conn: via, Key: []byte("before")}, &ans) // flap: then not
+			}
+		}
+		if len(done) == cores {
+			return
+		}
+	}
+}
+
 // run writes until every core has as many samples as the largest size wants,
 // and judges every cell of the dataplane.
-func (r *runner) run(d *dataplane, cores int, seed uint64, count func(key, cell)) (err error) {
+func (r *runner) run(d *dataplane, cores int, n uint64, count func(key, cell)) (err error) {
+	seed := d.seed(n)
 	most := d.sizes[len(d.sizes)-1]
 	sink := &r.sink
 	sink.clear(cores)
@@ -243,6 +270,11 @@ func (r *runner) run(d *dataplane, cores int, seed uint64, count func(key, cell)
 	}
 	// A core that so many connections in a row don't reach is never reached.
 	patience := 64 * cores
+	reset(ctx, p, cores, rng, patience)
+	if err := p.FlushLog(); err != nil {
+		return err
+	}
+	sink.clear(cores)
 	for try, last := 0, 0; open > 0 && try-last < patience; try++ {
 		via := conn(rng)
 		core := p.CoreOf(via)
@@ -453,4 +485,65 @@ func (c *cell) check(t *testing.T, k key) {
 // the probability p.
 func tooMany(k, n int64, p, alpha float64) bool {
 	return k > 0 && 1-distuv.Binomial{N: float64(n), P: p}.CDF(float64(k-1)) < alpha
+}
+
+// TestJudge: whom the harness counts as caught, and whom as falsely named.
+func TestJudge(t *testing.T) {
+	of := func(core int, slow, wild int) timingstats.CoreSummary {
+		var samples []sample
+		for i := range 100 {
+			switch {
+			case i < slow:
+				samples = append(samples, sample{5000, timingstats.Slow})
+			case i < slow+wild:
+				samples = append(samples, sample{400_000, timingstats.Slow})
+			default:
+				samples = append(samples, sample{3, timingstats.Fast})
+			}
+		}
+		return summary(core, samples)
+	}
+	for name, c := range map[string]struct {
+		slow, wild [2]int
+		remote     [2]bool
+		want       cell
+	}{
+		"healthy":                  {want: cell{Runs: 1}},
+		"healthy, one wild sample": {wild: [2]int{0, 1}, want: cell{Runs: 1, MeanAlarms: 1}},
+		"caught":                   {slow: [2]int{100, 0}, remote: [2]bool{true, false}, want: cell{Runs: 1, Remote: 1, Caught: 1, Named: 1, MeanCaught: 1}},
+		"one of two":               {slow: [2]int{100, 0}, remote: [2]bool{true, true}, want: cell{Runs: 1, Remote: 1, Caught: 1, MeanCaught: 1}},
+		"by the mean only":         {slow: [2]int{4, 0}, remote: [2]bool{true, false}, want: cell{Runs: 1, Remote: 1, MeanCaught: 1}},
+		"missed":                   {remote: [2]bool{true, false}, want: cell{Runs: 1, Remote: 1}},
+		"the wrong one":            {slow: [2]int{0, 100}, remote: [2]bool{true, false}, want: cell{Runs: 1, Remote: 1, Alarms: 1, MeanAlarms: 1}},
+		"both, one wrongly":        {slow: [2]int{100, 100}, remote: [2]bool{true, false}, want: cell{Runs: 1, Remote: 1, Caught: 1, Named: 1, MeanCaught: 1, Alarms: 1, MeanAlarms: 1}},
+	} {
+		all := []timingstats.CoreSummary{of(0, c.slow[0], c.wild[0]), of(1, c.slow[1], c.wild[1])}
+		if got := judge(all, 2, c.remote[:]); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	if got := judge([]timingstats.CoreSummary{of(0, 0, 0)}, 2, make([]bool, 2)); got != (cell{Runs: 1, Incomplete: 1}) {
+		t.Errorf("a core unheard: %+v", got)
+	}
+}
+
+// TestDataplanesDiffer: rows of the table are runs of their own.
+func TestDataplanesDiffer(t *testing.T) {
+	planes := dataplanes(false)
+	of := map[string]string{}
+	for i := range planes {
+		d := &planes[i]
+		var r runner
+		var all strings.Builder
+		for n := range uint64(3) {
+			if err := r.run(d, 2, n+1, func(key, cell) {}); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(&all, r.sink.cores)
+		}
+		if other, ok := of[all.String()]; ok {
+			t.Errorf("%s and %s have the same samples", d.Name, other)
+		}
+		of[all.String()] = d.Name
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ type Figures struct {
 // means the figure of the whole, and every core where only cores have it;
 // "cores.2.p99" is that of one core, "cores.*.p99" that of every core.
 // OP is one of < <= > >= == !=. VALUE is a number, with "%" for a share, or a
-// time with its unit (20ms).
+// time with its unit (20ms). Commas may part its thousands
+// (4,400), not those of a share.
 type Assertion struct {
 	text  string
 	scope string // "": whole or every core; "*": every core; else a core
@@ -88,6 +90,11 @@ var timeUnits = [...]struct {
 	ns     float64
 }{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"min", 60e9}, {"s", 1e9}}
 
+// thousands is a number whose commas part its thousands. Any other comma is
+// somebody's decimal sign: to leave it out would make the threshold ten times as
+// large, or more. So is that of a percentage, of which nobody asserts thousands.
+const thousands = `^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$`
+
 func (a *Assertion) parseValue(s string) (float64, error) {
 	number, scale := s, 1.0
 	if n, ok := strings.CutSuffix(s, "%"); ok {
@@ -100,7 +107,13 @@ func (a *Assertion) parseValue(s string) (float64, error) {
 			}
 		}
 	}
-	number = strings.ReplaceAll(strings.TrimSpace(number), ",", "")
+	number = strings.TrimSpace(number)
+	if strings.Contains(number, ",") {
+		if a.percent || !regexp.MustCompile(thousands).MatchString(number) {
+			return 0, fmt.Errorf("value %q: write a fraction with a point, 0.5; commas part thousands only, as in 4,400, and none stand in a percentage", s)
+		}
+		number = strings.ReplaceAll(number, ",", "")
+	}
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0, fmt.Errorf("value %q is no number", s)

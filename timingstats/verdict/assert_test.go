@@ -27,6 +27,8 @@ func TestAssertions(t *testing.T) {
 	}{
 		{"rate>4000", Pass, "it is 4,367"},
 		{"rate > 4,400", Fail, "it is 4,367"},
+		{"rate<1,234,567.5", Pass, "it is 4,367"},
+		{"p99<1,500ms", Pass, "12.4 ms"},
 		{"rate_per_s>=4367", Pass, ""},
 		{"errors<0.1%", Pass, "0.05 %"},
 		{"errors<0.01%", Fail, "0.05 %"},
@@ -108,11 +110,14 @@ func TestAssertionWorst(t *testing.T) {
 }
 
 func TestParseAssertionErrors(t *testing.T) {
-	for _, s := range []string{"", "p99", "p99<", "<5", "p99<x", "p99<5q", "p99<<5", "p99=5", "cores.x.p99<5", "cores.1<5", "a b<5", "p99<NaN", "p99<inf", "p99<%", "p99<5 5"} {
+	for _, s := range []string{"", "p99", "p99<", "<5", "p99<x", "p99<5q", "p99<<5", "p99=5", "cores.x.p99<5", "cores.1<5", "a b<5", "p99<NaN", "p99<inf", "p99<%", "p99<5 5",
+		"slow<0,5%", "slow<0,500%", "slow<1,500%", "rate>4,40", "rate>44,00", "rate>4400,000", "rate>0,500", "rate>,400", "rate>4,,400", "rate>4,400.5,0", "p99<1,5ms", "p99<-1,5"} {
 		if a, err := ParseAssertion(s, false); err == nil {
 			t.Errorf("%q was read as %+v", s, a)
 		} else if !strings.Contains(err.Error(), "assertion") {
 			t.Errorf("%q: %v", s, err)
+		} else if strings.Contains(s, ",") && !strings.Contains(err.Error(), "with a point, 0.5;") {
+			t.Errorf("%q: %v: want what to write instead", s, err)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func JudgeBalance(cores []CoreLoad, maxImbalance float64, missing []timingstats.
 		r.Verdict = notJudged(Balance, "%s; so few entries differ as much by chance", figures)
 	default:
 		r.State, r.Line = Warn, fmt.Sprintf("IMBALANCED: %s, above %.2f", figures, maxImbalance)
-		r.Causes = []string{"One core fills up first: a shared subtable, a skewed disaggregator, or sessions that stick to one core."}
+		r.Causes = []string{"One core fills up first: others write into its storage (under names that it owns, which `tbl validate` shows, or into a subtable that all share), the disaggregator is skewed (UNIFORMITY), or sessions stick to one core."}
 	}
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -16,7 +17,12 @@ const (
 	tailMinN    = 1000
 	tailFactor  = 4.0
 	tailSamples = 5
+	tailCrowded = 1.25 // of the mean of all cores' requests: from there on more of them explain a tail
 )
+
+// foreignWrites is the cause that a load suffers from most and that its times
+// alone can't tell from others.
+const foreignWrites = "Or cores write into storage that others own, and wait for those: `tbl validate` shows it."
 
 // TailCore is one core's response times.
 type TailCore struct {
@@ -50,7 +56,11 @@ func JudgeTail(cores []TailCore) Verdict {
 		p99 float64
 	}
 	var judged []tail
+	var requests int64
 	for _, c := range cores {
+		if c.Latency != nil {
+			requests += c.Latency.N()
+		}
 		if c.Latency != nil && c.Latency.N() >= tailMinN {
 			judged = append(judged, tail{c, float64(c.Latency.Percentile(99))})
 		}
@@ -62,6 +72,8 @@ func JudgeTail(cores []TailCore) Verdict {
 	var worst tail
 	var worstRatio, worstOthers float64
 	line := ""
+	var crowded []string // of the cores that stand out, those with more requests than most
+	own := false         // one stands out without
 	for i, c := range judged {
 		var rest []float64
 		for k, o := range judged {
@@ -81,6 +93,11 @@ func JudgeTail(cores []TailCore) Verdict {
 			continue
 		}
 		v.State = Warn
+		if n := c.Latency.N(); float64(n)*float64(len(cores)) > tailCrowded*float64(requests) {
+			crowded = append(crowded, fmt.Sprintf("TMM %s %s", c.Core, percent(float64(n)/float64(requests), requests)))
+		} else {
+			own = true
+		}
 		if line != "" {
 			line += "; "
 		}
@@ -93,7 +110,14 @@ func JudgeTail(cores []TailCore) Verdict {
 	v.Figures["p99_max_over_others"], v.Figures["p99_max_ns"], v.Figures["p99_others_ns"] = worstRatio, worst.p99, worstOthers
 	if v.State == Warn {
 		v.Line = "TAIL: " + line
-		v.Causes = []string{"Something else runs on that core, or it pauses: look at its CPU use and at what was pinned to it."}
+		if len(crowded) > 0 {
+			v.Causes = append(v.Causes, fmt.Sprintf("Of all requests %s: they queue there (an even share is %s). UNIFORMITY judges how they spread.",
+				strings.Join(crowded, ", "), percent(1/float64(len(cores)), requests)))
+		}
+		if own {
+			v.Causes = append(v.Causes, "Something else runs on that core, or it pauses: look at its CPU use and at what was pinned to it.")
+		}
+		v.Causes = append(v.Causes, foreignWrites)
 		return v
 	}
 	v.Line = fmt.Sprintf("OK: highest p99 %s on TMM %s, %s× the others'", duration(worst.p99), worst.Core, significant(worstRatio))
@@ -186,6 +210,7 @@ func JudgeDecay(buckets []timingstats.Bucket, requests int64) DecayReport {
 	} else {
 		r.Causes = []string{"Something fills up: a backlog (logging), memory, or the client's own ports."}
 	}
+	r.Causes = append(r.Causes, foreignWrites)
 	return r
 }
 

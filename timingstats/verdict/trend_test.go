@@ -221,3 +221,53 @@ func TestTail(t *testing.T) {
 		}
 	}
 }
+
+// TestTailCauses: a core with more requests than the others has its tail from
+// these, until shown otherwise.
+func TestTailCauses(t *testing.T) {
+	cores := func(n ...int) []TailCore {
+		var out []TailCore
+		for id, n := range n {
+			r := timingstats.NewRecorder(0)
+			for i := range n {
+				r.Record(int64(1_000_000 + 100*i))
+				if id == 0 {
+					r.Record(80_000_000)
+				}
+			}
+			out = append(out, TailCore{Core: core(id), Latency: r})
+		}
+		return out
+	}
+	const crowd, other = "Of all requests TMM 0 50.0 %: they queue there (an even share is 25.0 %)", "Something else runs on that core"
+	for _, c := range []struct {
+		cores     []TailCore
+		has, hasn string
+	}{
+		{cores(3000, 2000, 2000, 2000), crowd, other}, // each of the first core's counts twice
+		{cores(1000, 2000, 2000, 2000), other, "Of all requests"},
+	} {
+		v := JudgeTail(c.cores)
+		said := strings.Join(v.Causes, "\n")
+		if v.State != Warn || !strings.Contains(said, c.has) || strings.Contains(said, c.hasn) || !strings.Contains(said, "`tbl validate` shows it") {
+			t.Errorf("%v %s: want %q and not %q in\n%s", v.State, v.Line, c.has, c.hasn, said)
+		}
+	}
+}
+
+// TestForeignWritesAreNamed: writes into others' storage, which is what a load
+// suffers from most, stand among the causes of what a load shows of them.
+func TestForeignWritesAreNamed(t *testing.T) {
+	var falling []timingstats.Bucket
+	for i := range int64(50) {
+		falling = append(falling, timingstats.Bucket{StartNS: i * i * 1e8, EndNS: (i + 1) * (i + 1) * 1e8, Completions: 1000})
+	}
+	for _, v := range []Verdict{
+		JudgeDecay(falling, 0).Verdict,
+		JudgeBalance([]CoreLoad{{Core: core(0), Entries: 100_000}, {Core: core(1), Entries: 10_000}}, 0, nil).Verdict,
+	} {
+		if said := strings.Join(v.Causes, "\n"); v.State < Warn || !strings.Contains(said, "`tbl validate` shows") {
+			t.Errorf("%s: %v %s: %q", v.Name, v.State, v.Line, said)
+		}
+	}
+}

@@ -51,7 +51,10 @@ const (
 // verbStats appends a core's counters to Ans.Stats.
 const verbStats = table.NumVerbs
 
-var one = []byte("1")
+var (
+	one     = []byte("1")
+	findKey = []byte("probe") // of discovery's entries
+)
 
 // bad is a 400.
 func bad(text string) error {
@@ -409,11 +412,17 @@ func builtName(id int) []byte {
 	return strconv.AppendInt([]byte("localdb_tmm_"), int64(id), 10)
 }
 
+// attempt is one timed write of discovery's, in clicks. Its entry goes by itself
+// where nobody removes it any more.
+func (c *core) attempt(name []byte) int64 {
+	c.cmd = table.Command{Verb: table.Verb(target.TableSet), Sub: name, Key: findKey, Value: one, Timeout: findTimeout}
+	return c.timed(&c.cmd)
+}
+
 // discover tries names until one is as fast as only an own one can be, by
 // three timings in a row: a lucky one must not win.
 func (c *core) discover() {
 	prefix := append(builtName(c.id), '_')
-	key := []byte("probe")
 	var name []byte
 	var diff int64
 	for try := 1; try <= c.p.cfg.MaxTries; try++ {
@@ -421,14 +430,13 @@ func (c *core) discover() {
 		own := true
 		var first int64
 		for round := 0; round < 3 && own; round++ {
-			c.cmd = table.Command{Verb: table.Verb(target.TableSet), Sub: name, Key: key, Value: one, Timeout: findTimeout}
-			diff = c.timed(&c.cmd)
+			diff = c.attempt(name)
 			if round == 0 {
 				first = diff
 			}
 			own = diff < c.p.cfg.Threshold
 		}
-		c.cmd = table.Command{Verb: table.Verb(target.TableDelete), Sub: name, Key: key}
+		c.cmd = table.Command{Verb: table.Verb(target.TableDelete), Sub: name, Key: findKey}
 		c.apply(&c.cmd)
 		if own {
 			c.setName(name)

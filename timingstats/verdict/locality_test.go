@@ -104,6 +104,25 @@ func TestCoreStates(t *testing.T) {
 	}
 }
 
+// TestConfidence: up to eight cores each is judged at 99 %, more of them at
+// 1 − 0.01/N. Cores that are missing are judged too.
+func TestConfidence(t *testing.T) {
+	for _, c := range []struct {
+		seen, known int
+		want        float64
+	}{
+		{1, 1, 0.99}, {8, 8, 0.99}, {9, 9, 1 - 0.01/9}, {64, 64, 1 - 0.01/64}, {3, 8, 0.99}, {3, 9, 1 - 0.01/9},
+	} {
+		var cores []*timingstats.CoreRecorder
+		for range c.seen {
+			cores = append(cores, samples(30, 0))
+		}
+		if got := JudgeLocality(summaries(cores...), LocalityOptions{Cores: c.known}).Confidence; math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%d of %d cores: judged at %v, want %v", c.seen, c.known, got, c.want)
+		}
+	}
+}
+
 func TestLocalityVerdict(t *testing.T) {
 	healthy := func() *timingstats.CoreRecorder { return samples(25, 0) }
 	for name, c := range map[string]struct {

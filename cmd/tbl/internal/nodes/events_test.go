@@ -58,8 +58,13 @@ func TestAbsent(t *testing.T) {
 		{Node: "late", Join: true, After: time.Second},
 		{Node: "back", Join: true, After: 2 * time.Second}, {Node: "back", After: time.Second},
 		{Node: "gone", Share: true, At: 5},
+		// Percentages count as earlier than durations.
+		{Node: "share joins", After: time.Second}, {Node: "share joins", Join: true, Share: true, At: 5},
+		{Node: "share leaves", Join: true, After: time.Second}, {Node: "share leaves", Share: true, At: 5},
 	})
-	for node, want := range map[string]bool{"late": true, "back": false, "gone": false, "other": false} {
+	for node, want := range map[string]bool{
+		"late": true, "back": false, "gone": false, "other": false, "share joins": true, "share leaves": false,
+	} {
 		if absent[node] != want {
 			t.Errorf("%s: absent %v, want %v", node, absent[node], want)
 		}
@@ -72,6 +77,7 @@ func TestScheduleInOrder(t *testing.T) {
 	for name, events := range map[string][]Event{
 		"times":  {{Node: "b", After: 20}, {Node: "b", Join: true, After: 10}},
 		"shares": {{Node: "b", Share: true, At: 20}, {Node: "b", Share: true, Join: true, At: 10}},
+		"both":   {{Node: "b", After: 10}, {Node: "b", Share: true, Join: true, At: 20}},
 	} {
 		faulty := map[string]*cluster.Faulty{"a": cluster.NewFaulty(nil, 1), "b": cluster.NewFaulty(nil, 1)}
 		list := []cluster.Node{cluster.NodeOf("a", faulty["a"]), cluster.NodeOf("b", faulty["b"])}

@@ -35,7 +35,8 @@ type Config struct {
 	// changes nothing.
 	Request func(n int64, i int) *target.Request
 	// Before is called before each invocation with the number of invocations
-	// started before it in the run. It is for faults on schedule. Nil: nothing.
+	// started before it in the run, or given up with their transaction. It is for
+	// faults on schedule. Nil: nothing.
 	Before func(started int64)
 	// Cause names the reason of a refusal, in few words and from a small set.
 	// Nil: the error's class.
@@ -112,7 +113,7 @@ type run struct {
 	tgt     target.Target
 	clock   target.Clock
 	next    atomic.Int64 // transactions handed out
-	started atomic.Int64 // invocations started
+	started atomic.Int64 // invocations started, or given up
 }
 
 // worker runs transactions one after the other and counts them.
@@ -165,6 +166,7 @@ func (w *worker) transaction(ctx context.Context, n int64) {
 	var err error
 	for i := range w.cfg.Invocations {
 		if err = w.invoke(txctx, n, i); err != nil {
+			w.started.Add(int64(w.cfg.Invocations - i - 1))
 			break
 		}
 	}

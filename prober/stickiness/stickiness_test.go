@@ -311,6 +311,22 @@ func TestBefore(t *testing.T) {
 	}
 }
 
+// TestBeforeGivenUp: what a transaction that fails doesn't send counts as gone
+// by, so that half of the invocations is half of the run.
+func TestBeforeGivenUp(t *testing.T) {
+	var seen []int64
+	run(t, stickiness.Config{Transactions: 4, Workers: 1, Before: func(started int64) { seen = append(seen, started) }},
+		func(n int64, _ int) (string, error) {
+			if n < 3 {
+				return "", errors.New("no")
+			}
+			return "A", nil
+		})
+	if want := []int64{0, 5, 10, 15, 16, 17, 18, 19}; !slices.Equal(seen, want) {
+		t.Errorf("announced %v, want %v", seen, want)
+	}
+}
+
 // TestCluster drives real clusters of named nodes: what the answers tell is
 // what the nodes count, sticky and not, for every policy.
 func TestCluster(t *testing.T) {

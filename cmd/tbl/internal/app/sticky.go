@@ -60,6 +60,7 @@ type stickyRun struct {
 	via     remote.ViaConfig
 	faults  []nodes.Fault
 	events  []nodes.Event
+	left    func() []nodes.Event // the events that have not happened, nil: there are none
 }
 
 func (a *app) sticky(c *cli.Context) error {
@@ -99,6 +100,11 @@ func (a *app) sticky(c *cli.Context) error {
 	err = errors.Join(err, tgt.Close())
 	if res == nil {
 		return usagef("%w", err)
+	}
+	if r.left != nil && !res.Interrupted {
+		for _, e := range r.left() {
+			res.Warnings = append(res.Warnings, fmt.Sprintf("the run was over before %s", e))
+		}
 	}
 	if werr := out.finish(c.Context, render.Sticky(res)); werr != nil {
 		return werr
@@ -176,12 +182,17 @@ func (r *stickyRun) parse(c *cli.Context) error {
 			if err != nil {
 				return usagef("--%s %q: %w", flag, s, err)
 			}
-			if e.Join = flag == "join"; e.Share && !e.Join {
-				// Not between two transactions of a single worker, but within one.
-				e.At += int64(r.cfg.Invocations / 2)
+			e.Join = flag == "join"
+			if e.At > 0 {
+				// Not between two transactions of a single worker, but within one. All
+				// alike, or they would change places.
+				e.At = min(e.At+int64(r.cfg.Invocations/2), total-1)
 			}
 			r.events = append(r.events, e)
 		}
+	}
+	if err := nodes.CheckEvents(r.events); err != nil {
+		return usagef("--kill and --join: %w", err)
 	}
 	return nil
 }
@@ -249,7 +260,7 @@ func (r *stickyRun) open(context.Context) (target.Target, error) {
 		return ctx, tx.End
 	}
 	if len(r.events) > 0 {
-		r.cfg.Before = nodes.Schedule(r.events, p.Clock(), fam, list, faulty)
+		r.cfg.Before, r.left = nodes.Schedule(r.events, p.Clock(), fam, list, faulty)
 	}
 	return &nodes.Owner{Target: p, Nodes: list}, nil
 }

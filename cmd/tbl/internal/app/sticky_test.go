@@ -147,6 +147,43 @@ func TestStickyJoin(t *testing.T) {
 	}
 }
 
+// TestStickyWhen: what is to happen at the start happens before the first
+// invocation; what is due shortly before the end happens, and so does what
+// follows transactions that end early; what doesn't happen is owned up to.
+func TestStickyWhen(t *testing.T) {
+	const late = "the run was over before node "
+	for _, c := range []struct {
+		args   []string
+		share  float64 // of the invocations served, by node 1
+		whole  int64
+		warned string
+	}{
+		{[]string{"--nodes", "2", "--kill", "1@0%"}, 0, 300, ""},
+		{[]string{"--nodes", "2", "--workers", "8", "--kill", "1@0s"}, 0, 300, ""},
+		{[]string{"--nodes", "2", "--workers", "8", "--join", "1@0%"}, 0.5, 300, ""},
+		{[]string{"--nodes", "2", "--kill", "1@99.99%"}, 0.5, 300, ""},
+		{[]string{"--nodes", "2", "--kill", "1@50%", "--join", "1@50.1%"}, 0.5, 300, ""},
+		{[]string{"--nodes", "2", "--join", "1@50%", "--kill", "1@50.1%"}, 0, 300, ""},
+		{[]string{"--nodes", "1", "--kill", "1@25%", "--join", "1@75%"}, 1, 150, ""},
+		{[]string{"--nodes", "2", "--kill", "1@1h"}, 0.5, 300, late + "1 is killed after 1h0m0s"},
+		{[]string{"--nodes", "2", "--kill", "1@0%", "--join", "1@1h"}, 0, 300, late + "1 joins after 1h0m0s"},
+	} {
+		_, r, line := stickyJSON(t, append([]string{"--sticky", "--transactions", "300", "--invocations", "10", "--workers", "1", "--seed", "1", "--max-errors", "100"}, c.args...)...)
+		share := 0.0
+		for _, n := range r.Nodes {
+			if n.Name == "1" {
+				share = n.Share
+			}
+		}
+		if math.Abs(share-c.share) > 0.02 || share != 0 && c.share == 0 || r.Whole < c.whole-2 || r.Whole > c.whole {
+			t.Errorf("%v: %s: node 1 served %.3f, %d transactions whole, want %.3f, %d", c.args, line, share, r.Whole, c.share, c.whole)
+		}
+		if warned := strings.Join(r.Warnings, "; "); c.warned != "" && !strings.Contains(warned, c.warned) || c.warned == "" && strings.Contains(warned, late) {
+			t.Errorf("%v: warnings %q, want %q", c.args, warned, c.warned)
+		}
+	}
+}
+
 // TestStickyFail: every kind of failure, sticky: never a split.
 func TestStickyFail(t *testing.T) {
 	for k := range cluster.NumFaults {
@@ -224,7 +261,9 @@ func TestStickyUsage(t *testing.T) {
 		{"sticky", "--nodes", "65"}, {"sticky", "--examples", "-1"}, {"sticky", "--policy", "best"}, {"sticky", "stray"},
 		{"sticky", "--repin"}, {"sticky", "--pin-at", "begin"}, {"sticky", "--sticky", "--pin-at", "end"}, {"sticky", "--transport", "udp"},
 		{"sticky", "--fail", "no"}, {"sticky", "--fail", "no@4"}, {"sticky", "--fail", "never@1"}, {"sticky", "--fail", "no@1:2"}, {"sticky", "--fail", "no@1:0"},
-		{"sticky", "--kill", "1"}, {"sticky", "--kill", "1@101%"}, {"sticky", "--kill", "1@soon"}, {"sticky", "--join", "9@5s"},
+		{"sticky", "--kill", "1"}, {"sticky", "--kill", "1@101%"}, {"sticky", "--kill", "1@soon"}, {"sticky", "--kill", "1@100%"},
+		{"sticky", "--kill", "1@50%", "--join", "1@50%"}, {"sticky", "--kill", "1@2s", "--join", "1@2s"}, {"sticky", "--join", "1@0s", "--kill", "1@0%"},
+		{"sticky", "--transactions", "10", "--kill", "1@99.5%", "--join", "1@99.9%"}, {"sticky", "--join", "9@5s"},
 		{"sticky", "--via", "http://127.0.0.1:1", "--nodes", "3"}, {"sticky", "--via", "http://127.0.0.1:1", "--sticky"}, {"sticky", "--via", "lb"},
 		{"sticky", "--via", "http://127.0.0.1:1", "--node-from", "query:x"}, {"sticky", "--via", "http://127.0.0.1:1", "--target", "http://127.0.0.1:1"},
 		{"sticky", "--node-from", "header:X"}, {"sticky", "--path", "/"}, {"sticky", "--clock", "model"}, {"sticky", "--tx-size", "5"},

@@ -12,6 +12,7 @@ import (
 
 	"tbl/target"
 	"tbl/target/cluster"
+	"tbl/timingstats/verdict"
 )
 
 // Fault makes requests to a node fail.
@@ -62,6 +63,18 @@ func ParseFault(s string, names []string) (Fault, error) {
 	return Fault{node, cluster.Fault{Kind: k, P: p}}, err
 }
 
+// String says what happens and when.
+func (e Event) String() string {
+	what, when := "is killed", "after "+e.After.String()
+	if e.Join {
+		what = "joins"
+	}
+	if e.Share {
+		when = "at invocation " + verdict.Thousands(e.At)
+	}
+	return fmt.Sprintf("node %s %s %s", e.Node, what, when)
+}
+
 // ParseEvent reads NODE@50% or NODE@3s; total is the run's invocations. Whether the
 // node joins is the caller's to say.
 func ParseEvent(s string, names []string, total int64) (Event, error) {
@@ -76,8 +89,8 @@ func ParseEvent(s string, names []string, total int64) (Event, error) {
 	e := Event{Node: node}
 	if pct, ok := strings.CutSuffix(s[i+1:], "%"); ok {
 		share, err := strconv.ParseFloat(pct, 64)
-		if err != nil || !(share >= 0 && share <= 100) {
-			return e, fmt.Errorf("%q: want a percentage from 0%% to 100%%", s[i+1:])
+		if err != nil || !(share >= 0 && share < 100) {
+			return e, fmt.Errorf("%q: want a percentage from 0%% to less than 100%%, where the run is over", s[i+1:])
 		}
 		e.Share, e.At = true, int64(share/100*float64(total))
 		return e, nil
@@ -86,6 +99,19 @@ func ParseEvent(s string, names []string, total int64) (Event, error) {
 		return e, fmt.Errorf("%q: want a percentage such as 50%% or a duration such as 3s", s[i+1:])
 	}
 	return e, nil
+}
+
+// CheckEvents refuses what has no order: a node that is killed and joins at the
+// same time.
+func CheckEvents(events []Event) error {
+	for i, a := range events {
+		for _, b := range events[:i] {
+			if a.Node == b.Node && a.Join != b.Join && a.At == b.At && a.After == b.After {
+				return fmt.Errorf("node %s is killed and joins at the same time: want one before the other", a.Node)
+			}
+		}
+	}
+	return nil
 }
 
 // WithFaults puts the faults between each node and its callers, and returns what
@@ -136,10 +162,12 @@ func inOrder(events []Event) []Event {
 }
 
 // Schedule returns what is called before each invocation and lets the events
-// happen when they are due. A killed node refuses everything and leaves the
-// view; who joins is reachable and in the view. The function may be called by
-// several workers at once; time counts from here on.
-func Schedule(events []Event, clock target.Clock, fam *cluster.Family, nodes []cluster.Node, faulty map[string]*cluster.Faulty) func(int64) {
+// happen when they are due; those due at the start happen before it returns. A
+// killed node refuses everything and leaves the view; who joins is reachable and
+// in the view. The function may be called by several workers at once; time counts
+// from here on. The other one, for when the run is over, tells which events have
+// not happened.
+func Schedule(events []Event, clock target.Clock, fam *cluster.Family, nodes []cluster.Node, faulty map[string]*cluster.Faulty) (func(int64), func() []Event) {
 	start := clock.Now()
 	there := make(map[string]bool)
 	for _, n := range nodes {
@@ -152,7 +180,7 @@ func Schedule(events []Event, clock target.Clock, fam *cluster.Family, nodes []c
 	var busy atomic.Bool
 	var pending atomic.Int64
 	pending.Store(int64(len(left)))
-	return func(started int64) {
+	due := func(started int64) {
 		if pending.Load() == 0 || busy.Swap(true) {
 			return
 		}
@@ -180,4 +208,6 @@ func Schedule(events []Event, clock target.Clock, fam *cluster.Family, nodes []c
 		left = keep
 		pending.Store(int64(len(left)))
 	}
+	due(0)
+	return due, func() []Event { return left }
 }

@@ -38,14 +38,14 @@ func TestParseEvent(t *testing.T) {
 	for in, want := range map[string]Event{
 		"1@50%":                {Node: names[0], Share: true, At: 100},
 		"http://[::1]:8080@0%": {Node: names[0], Share: true},
-		"b@100%":               {Node: "b", Share: true, At: 200},
+		"b@99.5%":              {Node: "b", Share: true, At: 199},
 		"2@3s":                 {Node: "b", After: 3 * time.Second},
 	} {
 		if got, err := ParseEvent(in, names, 200); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "b", "b@", "3@50%", "b@101%", "b@-1%", "b@NaN%", "b@-1s", "b@soon"} {
+	for _, in := range []string{"", "b", "b@", "3@50%", "b@100%", "b@101%", "b@-1%", "b@NaN%", "b@-1s", "b@soon"} {
 		if got, err := ParseEvent(in, names, 200); err == nil {
 			t.Errorf("%q: %+v", in, got)
 		}
@@ -86,9 +86,15 @@ func TestScheduleInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock := &still{}
-		due := Schedule(events, clock, fam, list, faulty)
+		due, left := Schedule(events, clock, fam, list, faulty)
+		if l := left(); len(l) != 2 {
+			t.Errorf("%s: %v have not happened at the start, want both", name, l)
+		}
 		clock.at += 30
 		due(30)
+		if l := left(); len(l) != 0 {
+			t.Errorf("%s: %v have not happened", name, l)
+		}
 		if _, names := fam.View(); !slices.Equal(names, []string{"a"}) {
 			t.Errorf("%s: in the view are %q, want a alone", name, names)
 		}

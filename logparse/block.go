@@ -16,8 +16,18 @@ type block struct {
 	shorter bool // the line at the start has lost its middle
 }
 
+// feeder takes what a block holds: an engine, or several in turn.
+type feeder interface {
+	// feed takes the whole lines of buf and returns the number of bytes taken.
+	feed(buf []byte) int
+	// finish takes the last line of an input, which no newline ends.
+	finish(rest []byte)
+	// tally is where bytes that are not fed are counted.
+	tally() *Counts
+}
+
 // room is where the next read goes.
-func (b *block) room(e *engine) []byte {
+func (b *block) room(e feeder) []byte {
 	if b.buf == nil {
 		b.buf = make([]byte, readBytes)
 	}
@@ -27,10 +37,10 @@ func (b *block) room(e *engine) []byte {
 		} else {
 			if !b.shorter {
 				b.shorter = true
-				e.counts.Shortened++
+				e.tally().Shortened++
 			}
 			copy(b.buf[edgeBytes:], b.buf[b.n-edgeBytes:b.n])
-			e.counts.Bytes += int64(b.n - 2*edgeBytes)
+			e.tally().Bytes += int64(b.n - 2*edgeBytes)
 			b.n = 2 * edgeBytes
 		}
 	}
@@ -38,7 +48,7 @@ func (b *block) room(e *engine) []byte {
 }
 
 // fed takes the n bytes just read.
-func (b *block) fed(n int, e *engine) {
+func (b *block) fed(n int, e feeder) {
 	if b.shorter {
 		k := bytes.IndexByte(b.buf[b.n:b.n+n], '\n')
 		b.n += n
@@ -56,16 +66,16 @@ func (b *block) fed(n int, e *engine) {
 }
 
 // shorten leaves the edges of the line that ends at end.
-func (b *block) shorten(end int, e *engine) {
+func (b *block) shorten(end int, e feeder) {
 	b.shorter = false
 	cut := end - 2*edgeBytes
 	copy(b.buf[edgeBytes:], b.buf[end-edgeBytes:b.n])
 	b.n -= cut
-	e.counts.Bytes += int64(cut)
+	e.tally().Bytes += int64(cut)
 }
 
 // end takes what no newline ended.
-func (b *block) end(e *engine) {
+func (b *block) end(e feeder) {
 	if b.shorter {
 		b.shorten(b.n, e)
 	}
@@ -74,7 +84,7 @@ func (b *block) end(e *engine) {
 }
 
 // stream reads r to its end.
-func (b *block) stream(ctx context.Context, r io.Reader, e *engine) error {
+func (b *block) stream(ctx context.Context, r io.Reader, e feeder) error {
 	b.n, b.shorter = 0, false
 	for empty := 0; ; {
 		n, err := r.Read(b.room(e))

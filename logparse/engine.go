@@ -36,6 +36,7 @@ type engine struct {
 	// hostless: a line without a host was met. Which device it belongs to
 	// depends on those named before it.
 	hostless bool
+	mixed    bool // a compressed file stands in the midst of the text
 	window   bool
 	since    time.Time // Options.Since and Until in this input; zero: no limit
 	until    time.Time
@@ -104,12 +105,20 @@ func newEngine(opt *Options, pool *pool, speculative bool) *engine {
 
 // reference sets the time from which years are inferred in the next input.
 func (e *engine) reference(changed time.Time) {
-	ref := e.opt.Now
-	if !changed.IsZero() && changed.Before(ref) {
-		ref = changed
-	}
+	ref := e.opt.reference(changed)
 	e.parser.SetReference(ref, e.opt.Location)
 	e.since, e.until = e.opt.Since.At(ref), e.opt.Until.At(ref)
+}
+
+// tally is the counts.
+func (e *engine) tally() *Counts { return &e.counts }
+
+// devices are those that were met.
+func (e *engine) devices() []*device {
+	if e.anon == nil {
+		return e.named
+	}
+	return append(e.named[:len(e.named):len(e.named)], e.anon)
 }
 
 // feed takes the lines of buf, each ended by a newline; what follows the last newline is left.
@@ -138,6 +147,10 @@ func (e *engine) finish(rest []byte) {
 // take counts and delivers one line of ours.
 func (e *engine) take(raw []byte) {
 	l := &e.line
+	if l.Kind == logline.KindCompressed {
+		e.mixed = true
+		return
+	}
 	if e.window && !e.inWindow(l) {
 		return
 	}

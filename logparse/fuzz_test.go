@@ -17,6 +17,7 @@ import (
 func FuzzCounts(f *testing.F) {
 	f.Add(uint64(1), []byte("key with clicks=3 FAST_LOCAL (sampled 1/1)"), []byte("noise tmm=3 subtable=x"), uint16(100))
 	f.Add(uint64(2), []byte("\x00\xff"), []byte("tmm=1 subtable=s writes=3 key=k clicks=5 SLOW (sampled 1/9)"), uint16(3))
+	f.Add(uint64(4), []byte("\x1f\x8b\x08"), []byte("\x1f\x8b\x08\x00"), uint16(7))
 	f.Add(uint64(3), []byte(""), []byte("Suppressed 3 messages from x\nmessage repeated 3 times: ["), uint16(5000))
 	f.Fuzz(func(t *testing.T, seed uint64, key, noise []byte, size uint16) {
 		key = bytes.ReplaceAll(key, []byte("\n"), []byte(" "))

@@ -118,7 +118,7 @@ func (w *Watcher) follow(ctx context.Context, it *input.Source) error {
 		b.end(e)
 		w.count()
 		s.read = append(s.read, infoOf(it))
-		s.live = it.Warnings()
+		s.warnings = append(s.warnings, it.Warnings()...)
 	}()
 	shown := time.Now()
 	var stop *stopping

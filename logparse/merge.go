@@ -2,6 +2,7 @@ package logparse
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -75,24 +76,56 @@ func (e *engine) absorb(c *engine) bool {
 			return false
 		}
 	}
-	for i, cd := range c.named {
-		d := e.byKey[cd.name]
-		if i == 0 && d == nil && len(e.named) == 0 {
-			d = e.anon
-		}
-		if d != nil && !d.continues(cd) {
+	for d, cd := range e.matches(c) {
+		if !d.continues(cd) {
 			return false
 		}
 	}
-	if c.anon != nil && len(c.named) == 0 {
-		d := e.anon
-		if len(e.named) == 1 {
-			d = e.named[0]
+	e.adopt(c)
+	return true
+}
+
+// append is absorb for lines that can't be read again: where they don't go on
+// where e's stopped, the next run begins with them, and where their process is
+// another one it was started anew.
+func (e *engine) append(c *engine) {
+	for d, cd := range e.matches(c) {
+		for _, p := range cd.pids {
+			d.process(e, p.slot, p.first)
 		}
-		if d != nil && !d.continues(c.anon) {
-			return false
+		if !d.continues(cd) {
+			d.breakRun()
 		}
 	}
+	e.adopt(c)
+}
+
+// matches are the devices of e that c's lines belong to, each with c's.
+func (e *engine) matches(c *engine) iter.Seq2[*device, *device] {
+	return func(yield func(d, cd *device) bool) {
+		for i, cd := range c.named {
+			d := e.byKey[cd.name]
+			if i == 0 && d == nil && len(e.named) == 0 {
+				d = e.anon
+			}
+			if d != nil && !yield(d, cd) {
+				return
+			}
+		}
+		if c.anon != nil && len(c.named) == 0 {
+			d := e.anon
+			if len(e.named) == 1 {
+				d = e.named[0]
+			}
+			if d != nil {
+				yield(d, c.anon)
+			}
+		}
+	}
+}
+
+// adopt adds what c found to what e did.
+func (e *engine) adopt(c *engine) {
 	for _, cd := range c.named {
 		d := e.byKey[cd.name]
 		if d == nil {
@@ -115,7 +148,7 @@ func (e *engine) absorb(c *engine) bool {
 	e.hostless = e.hostless || c.hostless
 	e.counts.merge(&c.counts)
 	e.examples = append(e.examples, c.examples[:min(len(c.examples), 3-len(e.examples))]...)
-	return true
+	e.mixed = e.mixed || c.mixed
 }
 
 // continues says that the first samples of c go on where d stopped.
@@ -235,10 +268,7 @@ func (c *Counts) ours() int64 {
 func (e *engine) result() *Result {
 	r := &Result{Counts: e.counts, Examples: slices.Clone(e.examples), Devices: []*Device{}}
 	r.Counts.Other = r.Counts.Lines - r.Counts.ours() - r.Counts.Outside - r.Counts.OtherHosts
-	devices := e.named
-	if e.anon != nil {
-		devices = append(devices[:len(devices):len(devices)], e.anon)
-	}
+	devices := e.devices()
 	for _, d := range devices {
 		if e.opt.Host != "" && (!d.deliver || d == e.anon) || d.counts.ours() == 0 {
 			continue

@@ -2,6 +2,7 @@ package logparse
 
 import (
 	"context"
+	"errors"
 	"io"
 	"runtime"
 	"sync"
@@ -25,6 +26,9 @@ const (
 	maxChunkBytes = 64 << 20
 	mappedBytes   = 64 << 20
 )
+
+// ErrMixed is a file of text in whose midst a compressed file begins.
+var ErrMixed = errors.New("a gzip file begins in the midst of its text: give both as files, or pipe it (cat FILE | tbl stats)")
 
 // Scan reads inputs to their end and returns what they held. All are opened
 // first; files are read in the order of their first times. On an error, or when
@@ -84,6 +88,15 @@ func (o *Options) defaults() {
 	}
 }
 
+// reference is the time from which the years of an input are inferred that was
+// changed last at changed, zero: not known.
+func (o *Options) reference(changed time.Time) time.Time {
+	if !changed.IsZero() && changed.Before(o.Now) {
+		return changed
+	}
+	return o.Now
+}
+
 // chunk is the size of the chunks of a file of size bytes: several for each worker.
 func (o *Options) chunk(size int64) int64 {
 	if o.ChunkBytes > 0 {
@@ -100,13 +113,13 @@ func (o *Options) window() int64 {
 
 // scan is one run over inputs.
 type scan struct {
-	opt   *Options
-	items []*input.Source
-	read  []InputInfo
-	main  *engine
-	pool  pool
-	buf   block
-	live  []string // what a live input warned of
+	opt      *Options
+	items    []*input.Source
+	read     []InputInfo
+	main     *engine
+	pool     pool
+	buf      block
+	warnings []string // doubts about the inputs
 }
 
 func (s *scan) open(inputs []input.Input) error {
@@ -141,7 +154,7 @@ func (s *scan) close() {
 func (s *scan) result() *Result {
 	r := s.main.result()
 	r.Inputs = s.read
-	r.Warnings = append(r.Warnings, s.live...)
+	r.Warnings = append(r.Warnings, s.warnings...)
 	return r
 }
 
@@ -216,6 +229,9 @@ func (s *scan) run(ctx context.Context) error {
 func (s *scan) finish(ctx context.Context, t *task) error {
 	if t.done != nil {
 		<-t.done
+		if t.eng.mixed {
+			return t.it.Named(ErrMixed)
+		}
 		if t.err == nil && s.main.absorb(t.eng) {
 			return nil
 		}
@@ -224,7 +240,16 @@ func (s *scan) finish(ctx context.Context, t *task) error {
 		}
 		// The guess was wrong, or the piece broke off: once more, in order.
 	}
-	return t.read(ctx, s.main, &s.buf, t.done == nil)
+	var err error
+	if !t.it.Regular && s.opt.Run <= 0 && len(s.main.devices()) == 0 {
+		err = t.stream(ctx, true, func(r io.Reader) error { return s.readPieces(ctx, r, t.it.Changed) })
+	} else {
+		err = t.read(ctx, s.main, &s.buf, t.done == nil)
+	}
+	if err == nil && s.main.mixed {
+		err = t.it.Named(ErrMixed)
+	}
+	return err
 }
 
 // worker reads tasks ahead of their turn.
@@ -281,12 +306,17 @@ func (t *task) read(ctx context.Context, e *engine, buf *block, beside bool) err
 	if t.it.Regular && t.it.Compression == "" {
 		return buf.lines(ctx, t.it, t.from, t.to, e)
 	}
+	return t.stream(ctx, beside, func(r io.Reader) error { return buf.stream(ctx, r, e) })
+}
+
+// stream gives the task's input to read, decompressed.
+func (t *task) stream(ctx context.Context, beside bool, read func(r io.Reader) error) error {
 	r, err := t.it.Stream(ctx, beside)
 	if err != nil {
 		return t.it.Named(err)
 	}
 	defer r.Close()
-	if err := buf.stream(ctx, r, e); err != nil {
+	if err := read(r); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

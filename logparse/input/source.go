@@ -135,8 +135,9 @@ func (s *Source) Addr() net.Addr {
 }
 
 // Stream reads a source that is not live from its start to its end, decompressed;
-// beside: in a goroutine of its own. One that is not regular can be read once, and
-// is given up when ctx is done. Its errors have no name yet.
+// beside: in a goroutine of its own. One that is not regular can be read once, may
+// hold compressed files in its midst, and is given up when ctx is done. Its errors
+// have no name yet.
 func (s *Source) Stream(ctx context.Context, beside bool) (io.ReadCloser, error) {
 	var r io.Reader
 	if s.Regular {
@@ -149,6 +150,9 @@ func (s *Source) Stream(ctx context.Context, beside bool) (io.ReadCloser, error)
 		r = s.r
 	}
 	if s.Compression == "" {
+		if !s.Regular {
+			r = newMixed(r)
+		}
 		return io.NopCloser(r), nil
 	}
 	d, err := decoder(s.Compression, r)

@@ -61,6 +61,8 @@ func promising(b []byte, i int) bool {
 		return b[i+2] == 'h' || b[i+2] == 't'
 	case 'p': // "repeated"
 		return b[i+3] == 't' && b[i+4] == 'e'
+	case gzipMagic[0]:
+		return i == 0 || b[i-1] == '\n'
 	default: // "Suppressed"
 		return b[i+3] == 'p' && b[i+4] == 'r'
 	}

@@ -11,7 +11,7 @@ func huntAVX2(p *byte, n int) (pos, lines, start int, hit bool)
 // hunt looks for the first place in b where a line of ours shows: "m=" as in "tmm=", "; h" or "; t"
 // (or another whose third letter differs in the three bits in which these two do) as in
 // "logging; held" and "exceeded; throttling", "pea" as in "repeated", "Sup" as
-// in "Suppressed". Every line that Parse finds of interest holds one of them; others may.
+// in "Suppressed", and what a gzip file begins with. Every line that Parse finds of interest holds one of them; others may.
 //
 // With hit, pos is the place. Else nothing is before pos, and what follows pos was not
 // looked at: up to 65 bytes. lines is the number of newlines before pos, start the

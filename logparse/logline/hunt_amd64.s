@@ -1,26 +1,26 @@
 #include "textflag.h"
 
 // What hunt looks for, by the low four bits of its first byte, as VPSHUFB takes
-// them: p, S, ; and m.
+// them: p, S, ;, m and 0x1f.
 //
 // The first byte. Where there is none stands a byte with other low bits, which
 // is never found there.
 DATA first<>+0(SB)/8, $0xffffffff53ffff70
-DATA first<>+8(SB)/8, $0xffff6dff3bffffff
+DATA first<>+8(SB)/8, $0x1fff6dff3bffffff
 GLOBL first<>(SB), RODATA|NOPTR, $16
 
 // The second.
 DATA second<>+0(SB)/8, $0x0000000075000065
-DATA second<>+8(SB)/8, $0x00003d0020000000
+DATA second<>+8(SB)/8, $0x8b003d0020000000
 GLOBL second<>(SB), RODATA|NOPTR, $16
 
-// The third, as far as care has bits set: all for "pea" and "Sup", those in
+// The third, as far as care has bits set: all for "pea", "Sup" and gzip's, those in
 // which h and t agree behind "; ", none behind "m=".
 DATA third<>+0(SB)/8, $0x0000000070000061
-DATA third<>+8(SB)/8, $0x0000000060000000
+DATA third<>+8(SB)/8, $0x0800000060000000
 GLOBL third<>(SB), RODATA|NOPTR, $16
 DATA care<>+0(SB)/8, $0x00000000ff0000ff
-DATA care<>+8(SB)/8, $0x00000000e3000000
+DATA care<>+8(SB)/8, $0xff000000e3000000
 GLOBL care<>(SB), RODATA|NOPTR, $16
 
 DATA newline<>+0(SB)/1, $0x0a

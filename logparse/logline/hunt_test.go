@@ -12,7 +12,7 @@ import (
 
 // wantedAt is what hunt looks for, written plainly.
 func wantedAt(b []byte, i int) bool {
-	for _, s := range []string{"m=", "pea", "Sup"} {
+	for _, s := range []string{"m=", "pea", "Sup", gzipMagic} {
 		if bytes.HasPrefix(b[i:], []byte(s)) {
 			return true
 		}
@@ -26,7 +26,7 @@ func TestHunt(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))
-	const letters = "m=; peaSu\nxyzm=;pht\xf0\x80\xfb"
+	const letters = "m=; peaSu\nxyzm=;pht\xf0\x80\xfb\x1f\x8b\x08"
 	for round := range 20_000 {
 		b := make([]byte, rng.IntN(300))
 		from, every := letters, 1+round%20
@@ -69,7 +69,8 @@ func TestHuntingFindsWhatParsingFinds(t *testing.T) {
 		"tmm=1 WARNING could not find local subtable after 200 probes; using s (last diff=5210)",
 		"May  6 16:02:14 b notice tmm[1]: 01010201:2: Re-enabling general logging; held 26 messages.", "May  6 16:02:14 b last message repeated 5 times",
 		"May  6 16:02:14 b warning tmm1[1]: 01010201:4: Per-invocation log rate exceeded; throttling.", "Suppressed 3 messages from x", "b rsyslogd: message repeated 4 times: [ x ]",
-		"May  6 16:02:14 b rsyslogd: message repeated 4 times: [ x ]",
+		"May  6 16:02:14 b rsyslogd: message repeated 4 times: [ x ]", gzipMagic, gzipMagic + "\x00rest",
+		"x" + gzipMagic,
 	} {
 		var p Parser
 		var l Line

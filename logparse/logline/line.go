@@ -27,6 +27,10 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 		return KindSample
 	}
 	*l = Line{ProcCore: -1, cal: &p.cal}
+	if n >= len(gzipMagic) && string(b[:len(gzipMagic)]) == gzipMagic {
+		l.Kind = KindCompressed
+		return KindCompressed
+	}
 	m, other := p.prefix(b, l)
 	msg := b[m:]
 	if other {
@@ -50,6 +54,10 @@ func (p *Parser) Parse(line []byte, l *Line) Kind {
 	}
 	return l.Kind
 }
+
+// gzipMagic is what a gzip file begins with: two bytes of its own, and deflate,
+// the only method there is.
+const gzipMagic = "\x1f\x8b\x08"
 
 // number reads decimal digits from b[i:]; ok is false for none, or for more than 18.
 func number(b []byte, i int) (v int64, end int, ok bool) {

@@ -9,20 +9,22 @@ type Kind uint8
 
 // The kinds. The zero value is a line that is none of ours.
 const (
-	KindOther     Kind = iota
-	KindSample         // a timed write
-	KindWrapped        // a sample whose clicks are negative or ≥ 2³¹: a wrapped counter
-	KindTruncated      // a sample without its tail: lines are cut at 1,024 bytes
-	KindMalformed      // starts like a sample but is none
-	KindProbe          // a timed write into a name asked for
-	KindDiscovery      // a core found its subtable, or gave up (Warning)
-	KindHeld           // lines were held back or suppressed, see Line.Held
+	KindOther      Kind = iota
+	KindSample          // a timed write
+	KindWrapped         // a sample whose clicks are negative or ≥ 2³¹: a wrapped counter
+	KindTruncated       // a sample without its tail: lines are cut at 1,024 bytes
+	KindMalformed       // starts like a sample but is none
+	KindProbe           // a timed write into a name asked for
+	KindDiscovery       // a core found its subtable, or gave up (Warning)
+	KindHeld            // lines were held back or suppressed, see Line.Held
+	KindCompressed      // no line of text: a gzip file begins here
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	KindOther: "other", KindSample: "sample", KindWrapped: "wrapped", KindTruncated: "truncated",
 	KindMalformed: "malformed", KindProbe: "probe", KindDiscovery: "discovery", KindHeld: "held",
+	KindCompressed: "compressed",
 }
 
 // String names the kind.

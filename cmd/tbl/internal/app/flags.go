@@ -210,7 +210,7 @@ func embeddedFlags() []cli.Flag {
 		durationFlag(catEmbedded, "click", 10*time.Nanosecond, "length of a click"),
 		durationFlag(catEmbedded, "handoff-delay", 0, "added to each operation on another core's subtable"),
 		intFlag(catEmbedded, "max-tries", 0, "names tried in discovery, 0: max(200, 25 per core)"),
-		stringFlag(catEmbedded, "log", "", "write sampled timings to `FILE`, - for stdout"),
+		stringFlag(catEmbedded, "log", "", "append sampled timings to `FILE`, - for stdout"),
 		intFlag(catEmbedded, "log-sample", 1000, "log 1 in `N` writes per core, 0: none"),
 	}
 }

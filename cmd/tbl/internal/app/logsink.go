@@ -25,7 +25,9 @@ type logSink struct {
 	err  error // why nothing is written any more
 }
 
-// openLog opens what --log names; nil for nothing. The function closes it.
+// openLog opens what --log names; nil for nothing. A file is appended to, as a
+// log is: what an earlier run wrote, or a server before it was started anew,
+// stays. The function closes it.
 func (a *app) openLog(ctx context.Context, path string) (io.Writer, func() error, error) {
 	switch path {
 	case "":

@@ -102,6 +102,30 @@ func TestRuleMean(t *testing.T) {
 	}
 }
 
+// TestLogAppends: --log keeps what a file holds, and says so; simulated runs in
+// one file, which all begin at the same date, are told what is the matter.
+func TestLogAppends(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "m.log")
+	for range 2 {
+		if code, _, stderr := run(t, "", "load", "--count", "200000", "--log", log, "--clock", "model", "--seed", "1", "--quiet"); code != exitOK {
+			t.Fatal(stderr)
+		}
+	}
+	if code, out, _ := run(t, "", "stats", log); code != exitIncomplete || !strings.Contains(out, "Simulated runs all begin at the same date") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	for _, n := range []string{"1", "2"} {
+		if code, out, _ := run(t, "", "stats", "--run", n, log); code != exitOK || !strings.Contains(out, "run "+n+" of 2") {
+			t.Errorf("run %s: exit %d:\n%s", n, code, out)
+		}
+	}
+	for _, command := range []string{"load", "serve", "validate"} {
+		if _, out, _ := run(t, "", command, "--help"); !strings.Contains(out, "append sampled timings") {
+			t.Errorf("the help of %s doesn't say that --log appends:\n%s", command, out)
+		}
+	}
+}
+
 // TestSinceAndUntil: times as the log writes them, and what is none.
 func TestSinceAndUntil(t *testing.T) {
 	log := ""

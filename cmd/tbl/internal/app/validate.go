@@ -31,7 +31,7 @@ func (a *app) validateCommand() *cli.Command {
 			boolFlag("", "steer", "reach each core through source ports that were seen to lead to it"),
 			among(stringsFlag("", "step", "run only this `STEP`: "+strings.Join(stepWords(), ", ")+" (repeatable)"), stepWords()...),
 			among(stringsFlag("", "skip", "leave out this `STEP` (repeatable)"), stepWords()...),
-			ownEnv("validate", stringFlag(catTarget, "log", "", "remote: `FILE` that the dataplane logs to, - for stdin; embedded: write sampled timings there")),
+			ownEnv("validate", stringFlag(catTarget, "log", "", "remote: `FILE` that the dataplane logs to, - for stdin; embedded: append sampled timings to it")),
 			stringFlag(catTarget, "log-cmd", "", "remote: `COMMAND` that prints the dataplane's log, such as 'ssh bigip tail -F /var/log/ltm'"),
 			stringFlag(catTarget, "syslog-listen", "", "remote: listen for the dataplane's log on udp://`ADDRESS` or tcp://ADDRESS"),
 		),

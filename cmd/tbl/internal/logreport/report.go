@@ -497,7 +497,10 @@ func device(d *logparse.Device, opt Options) Device {
 		if at := overlap(d.LastRuns); at > 0 && opt.Read.Run == logparse.RunLast {
 			out.Verdict = verdict.Verdict{Name: verdict.Locality, State: verdict.Incomplete, Line: fmt.Sprintf(
 				"INCOMPLETE: run %d began before run %d had ended: these are not one log of one device, and which run is the last can't be told", at, at-1)}
-			out.Verdict.Causes = []string{"Give files that cover the same time one by one, or choose with --run."}
+			out.Verdict.Causes = []string{
+				"Give files that cover the same time one by one, or choose with --run.",
+				"Simulated runs all begin at the same date, and --log appends: give each a file of its own, or choose with --run.",
+			}
 			out.Word = out.Verdict.Word()
 		}
 	}

@@ -229,6 +229,7 @@ func askDump(_ *job, req *target.Request)    { req.Op = target.OpDump }
 func askReset(_ *job, req *target.Request)   { req.Op = target.OpReset }
 func askNames(_ *job, req *target.Request)   { req.Op = target.OpNames }
 func takeDeleted(j *job, ans *target.Answer) { j.n = ans.Deleted }
+func takeName(j *job, ans *target.Answer)    { j.text = slices.Clone(ans.Subtable) }
 func takeList(j *job, ans *target.Answer)    { j.texts = texts(ans.List) }
 func takeDump(j *job, ans *target.Answer)    { j.n, j.texts = ans.Count, texts(ans.List) }
 

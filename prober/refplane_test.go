@@ -1,6 +1,7 @@
 package prober_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -234,31 +235,78 @@ func TestAutoThreshold(t *testing.T) {
 	}
 }
 
-// TestResetTellsWhatIsLeft: entries under names that no core calls its own any
-// more are told, and gone with AllNames.
+// without is a target that has no such operation.
+type without struct {
+	target.Target
+	op target.Op
+}
+
+func (w without) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	if req.Op == w.op {
+		return &target.Error{Class: target.ClassHTTP4xx, Completion: target.CompletionYes, Status: 404, Err: errors.New("not found")}
+	}
+	return w.Target.Do(ctx, req, ans)
+}
+
+// TestResetTellsWhatIsLeft: entries under names of an earlier discovery have
+// survived the reset, those of applications may stay, and AllNames clears both.
 func TestResetTellsWhatIsLeft(t *testing.T) {
-	p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
-	var ans target.Answer
-	for i := range 40 {
-		if err := p.Do(t.Context(), &target.Request{Op: target.OpLoad, Key: fmt.Appendf(nil, "k%d", i)}, &ans); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		name        string
+		reload, app bool
+		without     target.Op // 0: nothing is missing
+		left        int64     // -1: not told
+		state       verdict.State
+		line        string
+	}{
+		{"clean", false, false, 0, 0, verdict.Pass, "nothing left"},
+		{"reload", true, false, 0, 40, verdict.Fail, "40 entries left under other names than the cores' own, those of an earlier discovery among them: localdb_tmm_"},
+		{"application", false, true, 0, 1, verdict.Warn, "1 entry left under other names than the cores' own; "},
+		{"both", true, true, 0, 41, verdict.Fail, "41 entries left under other names"},
+		{"names not told", true, false, target.OpNames, 40, verdict.Warn, "40 entries left under other names than the cores' own; "},
+		{"counts not told", true, false, target.OpStats, -1, verdict.Fail, "LEAK: entries left under other names than the cores' own, those of an earlier discovery"},
+		{"counts not told, clean", false, true, target.OpStats, -1, verdict.Pass, "nothing left under their names"},
+	} {
+		p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
+		var tgt target.Target = p
+		if c.without != 0 {
+			tgt = without{p, c.without}
 		}
-	}
-	if err := p.Do(t.Context(), &target.Request{Op: target.OpReload}, &ans); err != nil {
-		t.Fatal(err)
-	}
-	left := func(cfg prober.ResetConfig) (int64, verdict.Verdict) {
-		t.Helper()
-		r, err := prober.Reset(t.Context(), p, cfg)
-		if err != nil || r.EntriesLeft == nil {
-			t.Fatalf("%+v, %v", r, err)
+		var ans target.Answer
+		do := func(req target.Request) {
+			t.Helper()
+			if err := p.Do(t.Context(), &req, &ans); err != nil {
+				t.Fatal(err)
+			}
 		}
-		return *r.EntriesLeft, r.Verdicts[len(r.Verdicts)-1]
-	}
-	if n, v := left(prober.ResetConfig{}); n != 40 || v.Name != verdict.Leak || v.State != verdict.Warn || !strings.Contains(v.Line, "40 entries left under other names") {
-		t.Errorf("%d left, want 40: %+v", n, v)
-	}
-	if n, v := left(prober.ResetConfig{AllNames: true}); n != 0 || v.Name != verdict.Leak || v.State != verdict.Pass || !strings.Contains(v.Line, "40 entries removed") {
-		t.Errorf("%d left of all names: %+v", n, v)
+		for i := range 40 {
+			do(target.Request{Op: target.OpLoad, Key: fmt.Appendf(nil, "k%d", i)})
+		}
+		if c.reload {
+			do(target.Request{Op: target.OpReload})
+		}
+		if c.app {
+			do(target.Request{Op: target.OpTable, Table: target.TableSet, Subtable: []byte("app"), Key: []byte("k"), Value: []byte("v")})
+		}
+		left := func(cfg prober.ResetConfig) (int64, verdict.Verdict) {
+			t.Helper()
+			r, err := prober.Reset(t.Context(), tgt, cfg)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if r.EntriesLeft == nil {
+				return -1, r.Verdicts[len(r.Verdicts)-1]
+			}
+			return *r.EntriesLeft, r.Verdicts[len(r.Verdicts)-1]
+		}
+		if n, v := left(prober.ResetConfig{}); n != c.left || v.Name != verdict.Leak || v.State != c.state || !strings.Contains(v.Line, c.line) {
+			t.Errorf("%s: %d left, want %d: %v %q", c.name, n, c.left, v.State, v.Line)
+		}
+		if c.without == target.OpNames {
+			continue
+		}
+		if n, v := left(prober.ResetConfig{AllNames: true}); n > 0 || v.Name != verdict.Leak || v.State != verdict.Pass {
+			t.Errorf("%s: %d left of all names: %+v", c.name, n, v)
+		}
 	}
 }

@@ -173,6 +173,9 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 			Known: true, Deleted: res.TotalDeleted + res.OrphansDeleted, Cleared: len(res.Resets), Unreached: res.Missing,
 			Refilled: !res.Clean, Foreign: !cfg.AllNames,
 		}
+		if res.Clean && !cfg.AllNames && p.err() == nil && (res.EntriesLeft == nil || *res.EntriesLeft > 0) {
+			leak.Orphans = p.orphaned(ctx)
+		}
 		if res.EntriesLeft != nil {
 			leak.EntriesAfter = *res.EntriesLeft
 		}
@@ -225,6 +228,23 @@ func (p *pool) allNames(ctx context.Context) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// orphaned are the names that hold entries and look like a discovery's, but that
+// no core calls its own. Nil where the dataplane doesn't tell.
+func (p *pool) orphaned(ctx context.Context) []string {
+	own := make(map[string]bool)
+	names := slices.DeleteFunc(p.allNames(ctx), func(name string) bool { return verdict.ShapeOf(name) == verdict.OtherName })
+	if len(names) == 0 {
+		return nil
+	}
+	q := newPool(p.tgt, p.workers, nil)
+	q.cores = p.cores
+	q.until(ctx, NeededRequests(len(p.known()), 1e-2), 0, 1e-6, askWhoami, takeName, func(j *job) { own[string(j.text)] = true }, nil)
+	if len(q.missing()) > 0 {
+		return nil
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return own[name] })
 }
 
 // resetNames deletes what the names hold now, after every core has cleared

@@ -39,7 +39,8 @@ type Config struct {
 	LogSample int
 	// Log receives the sampled lines. Whole lines only, from one goroutine. A
 	// failed write ends the log; the bytes it was given are not used again.
-	// Nil: no log is written and no write is sampled.
+	// Nil: no log is written and no write is sampled, but that chatty-log's lines
+	// are counted.
 	Log io.Writer
 	// Faults are the mistakes to make; of one kind the last counts.
 	Faults []Fault

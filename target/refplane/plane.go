@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
@@ -100,12 +101,16 @@ func New(cfg Config) (*Plane, error) {
 		p.warnf("with %d tries on %d cores, some core finds no subtable of its own with a probability of %.2g%%; the default is %d",
 			cfg.MaxTries, cfg.Cores, 100*DiscoveryOdds(cfg.Cores, cfg.MaxTries), least)
 	}
-	if cfg.Log != nil && (cfg.LogSample > 0 || p.chatty != nil) {
+	logTo := cfg.Log
+	if logTo == nil && p.chatty != nil {
+		logTo = io.Discard // what the fault would log is counted, whoever reads it
+	}
+	if logTo != nil && (cfg.LogSample > 0 || p.chatty != nil) {
 		pid := os.Getpid()
 		if p.model != nil {
 			pid = 4242
 		}
-		p.log = newSampleLog(cfg.Log, cfg.Slot, pid, p.model != nil)
+		p.log = newSampleLog(logTo, cfg.Slot, pid, p.model != nil)
 	}
 	now := p.unix()
 	for i := range cfg.Cores {

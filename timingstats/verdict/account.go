@@ -159,6 +159,9 @@ type LeakInput struct {
 	// Foreign: what is left may be entries that the reset was not to delete,
 	// those of applications or of probes. Then they warn, and don't fail.
 	Foreign bool
+	// Orphans are names of an earlier discovery's that hold some of what is
+	// left. With any it fails, also where EntriesAfter is not known.
+	Orphans []string
 }
 
 // JudgeLeak fails when entries survive a reset.
@@ -177,16 +180,23 @@ func JudgeLeak(in LeakInput) Verdict {
 		v.State, v.Line = Incomplete, "INCOMPLETE: not clean, somebody else writes"
 		return v
 	}
-	if in.EntriesAfter > 0 {
+	if in.EntriesAfter > 0 || len(in.Orphans) > 0 {
 		v.State = Fail
 		size := ""
 		if in.BytesAfter > 0 {
 			size = fmt.Sprintf(", %s bytes", Thousands(in.BytesAfter))
 		}
 		v.Line = fmt.Sprintf("LEAK: %s survived the reset%s, which says it deleted %s", entries(in.EntriesAfter), size, Thousands(in.Deleted))
-		if in.Foreign {
+		what := "entries"
+		if in.EntriesAfter > 0 {
+			what = entries(in.EntriesAfter)
+		}
+		switch {
+		case len(in.Orphans) > 0:
+			v.Line = fmt.Sprintf("LEAK: %s left under other names than the cores' own, those of an earlier discovery among them: %s; the reset deleted %s", what, firstOf(in.Orphans, 3), Thousands(in.Deleted))
+		case in.Foreign:
 			v.State = Warn
-			v.Line = fmt.Sprintf("LEAK: %s left under other names than the cores' own; the reset deleted %s", entries(in.EntriesAfter), Thousands(in.Deleted))
+			v.Line = fmt.Sprintf("LEAK: %s left under other names than the cores' own; the reset deleted %s", what, Thousands(in.Deleted))
 		}
 		var where []timingstats.CoreID
 		for _, c := range in.Cores {
@@ -208,6 +218,15 @@ func JudgeLeak(in LeakInput) Verdict {
 		v.Line = fmt.Sprintf("OK: all %s cleared, %s removed, nothing left under their names", plural(int64(in.Cleared), "core"), entries(in.Deleted))
 	}
 	return v
+}
+
+// firstOf lists the first few names, and how many more there are.
+func firstOf(names []string, most int) string {
+	list := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		list += fmt.Sprintf(" and %s more", Thousands(int64(more)))
+	}
+	return list
 }
 
 func entries(n int64) string {

@@ -19,6 +19,15 @@ type CoverageOptions struct {
 	Expected []timingstats.CoreID
 	// Requests is how many requests were answered; 0: not known.
 	Requests int64
+	// MissChance is up to which chance, for any of the cores with equal shares
+	// to get none of the requests, a core that was not heard counts as
+	// unreached. With more it isn't judged. 0: it always counts.
+	MissChance float64
+}
+
+// byChance says that chance may be why a core of so many was not heard.
+func (o *CoverageOptions) byChance(cores int) bool {
+	return o.MissChance > 0 && float64(cores)*math.Pow(1-1/float64(cores), float64(o.Requests)) > o.MissChance
 }
 
 // CoverageReport is the COVERAGE verdict with the cores it rests on.
@@ -44,6 +53,8 @@ func JudgeCoverage(heard []timingstats.CoreID, opt CoverageOptions) CoverageRepo
 	switch {
 	case len(r.Heard) == 0:
 		r.State, r.Line = Incomplete, "INCOMPLETE: no core was heard"+after
+	case len(r.Missing) > 0 && opt.byChance(all):
+		r.Verdict = notJudged(Coverage, "%d of %d cores heard%s, not %s; so few requests miss a core by chance", len(r.Heard), all, after, coreList(r.Missing))
 	case len(r.Missing) > 0:
 		r.State = Incomplete
 		r.Line = fmt.Sprintf("INCOMPLETE: %d of %d cores heard%s, not %s", len(r.Heard), all, after, coreList(r.Missing))

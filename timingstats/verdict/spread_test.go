@@ -65,6 +65,8 @@ func TestCoverage(t *testing.T) {
 		"dead":      {[]timingstats.CoreID{core(0), core(1), core(3)}, CoverageOptions{Expected: coreRange(4)}, Incomplete, "3 of 4 cores heard, not TMM 2", "dead"},
 		"gap":       {[]timingstats.CoreID{core(0), core(2)}, CoverageOptions{}, Incomplete, "not TMM 1", "dead"},
 		"one only":  {[]timingstats.CoreID{core(2), core(2)}, CoverageOptions{Expected: coreRange(4)}, Incomplete, "not TMMs 0, 1, 3", "One client address reaches one core only"},
+		"by chance": {coreRange(3), CoverageOptions{Expected: coreRange(4), Requests: 36, MissChance: 1e-4}, NotJudged, "3 of 4 cores heard after 36 requests, not TMM 3; so few", ""},
+		"no chance": {coreRange(3), CoverageOptions{Expected: coreRange(4), Requests: 37, MissChance: 1e-4}, Incomplete, "3 of 4 cores heard after 37 requests, not TMM 3", "dead"},
 		"none":      {nil, CoverageOptions{}, Incomplete, "no core was heard", ""},
 		"none of 2": {nil, CoverageOptions{Expected: coreRange(2)}, Incomplete, "no core was heard", ""},
 	} {

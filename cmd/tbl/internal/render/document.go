@@ -73,6 +73,8 @@ type Table struct {
 type (
 	// Fixed1 is a float shown with one decimal.
 	Fixed1 float64
+	// Digits3 is a float shown with three significant digits.
+	Digits3 float64
 	// Percent is a share in 0…1, shown as 25.20%.
 	Percent float64
 	// Marked is a cell whose text form carries a mark behind the number.
@@ -164,6 +166,12 @@ func text(c any) string {
 		}
 		whole, frac, _ := strings.Cut(strconv.FormatFloat(float64(v), 'f', 1, 64), ".")
 		return thousands(whole) + "." + frac
+	case Digits3:
+		f := float64(v)
+		if math.Abs(f) >= 100 {
+			return text(int64(math.Round(f)))
+		}
+		return strconv.FormatFloat(f, 'g', 3, 64)
 	case Percent:
 		if math.IsNaN(float64(v)) {
 			return "-"
@@ -191,6 +199,8 @@ func plain(c any) string {
 	case Marked:
 		return plain(v.Value)
 	case Fixed1:
+		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	case Digits3:
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	case Percent:
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)

@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 	"loader":                       {"loader/pace", "loader/source", "loader/steer", "target", "timingstats", "timingstats/verdict"},
 	"loader/fleet":                 {"loader", "loader/steer", "timingstats", "timingstats/verdict"},
 	"loader/steer":                 {"target", "timingstats"},
-	"loader/session":               {"target", "timingstats"},
+	"loader/session":               {"target", "timingstats", "timingstats/verdict"},
 	"prober":                       {"target", "timingstats", "timingstats/verdict"},
 	"prober/stickiness":            {"target", "timingstats", "timingstats/verdict"},
 	"timingstats/verdict":          {"timingstats"},

@@ -13,7 +13,8 @@ import (
 // affinity holds sessions to cores: it knows source ports that reach each core,
 // and each core's own subtable.
 type affinity struct {
-	homes []*home
+	homes    []*home
+	answered int64 // requests that asked for it
 }
 
 type home struct {
@@ -31,7 +32,8 @@ const (
 )
 
 // learn asks which core each of many ports reaches. The error says why
-// sessions can't be held to a core; it is no failure of the run.
+// sessions can't be held to a core; it is no failure of the run. The cores that
+// answered are known in any case.
 func learn(ctx context.Context, tgt target.Target, known int, seed uint64) (*affinity, error) {
 	const n = lastPort - firstPort + 1
 	a := &affinity{}
@@ -42,7 +44,7 @@ func learn(ctx context.Context, tgt target.Target, known int, seed uint64) (*aff
 	differ := 0
 	for ; tried < min(n, known*portsPerCore*6+200) && enough < known; tried++ {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return a, ctx.Err()
 		}
 		port := uint16(firstPort + at)
 		at = (at + portStep) % n
@@ -50,6 +52,7 @@ func learn(ctx context.Context, tgt target.Target, known int, seed uint64) (*aff
 		if tgt.Do(ctx, &req, &ans) != nil {
 			continue // in use, or lost: another port will do
 		}
+		a.answered++
 		id := timingstats.CoreID{Slot: ans.Slot, Core: ans.Core}
 		h := by[id]
 		if h == nil {
@@ -66,9 +69,9 @@ func learn(ctx context.Context, tgt target.Target, known int, seed uint64) (*aff
 	}
 	switch {
 	case differ > 2:
-		return nil, fmt.Errorf("a source port does not lead to the same core twice: an address translation in between picks other ports")
+		return a, fmt.Errorf("a source port does not lead to the same core twice: an address translation in between picks other ports")
 	case len(a.homes) < known:
-		return nil, fmt.Errorf("%d source ports reached %d of %d cores", tried, len(a.homes), known)
+		return a, fmt.Errorf("%d source ports reached %d of %d cores", tried, len(a.homes), known)
 	}
 	return a, nil
 }

@@ -25,6 +25,14 @@ func newPlan(cfg *Config) *plan {
 	return p
 }
 
+// total is how many visits all sessions have, first ones included.
+func (p *plan) total() (n int64) {
+	for i := range p.cfg.Sessions {
+		n += 1 + p.visits(i)
+	}
+	return n
+}
+
 // visits is how many visits session i has after its first.
 func (p *plan) visits(i int64) int64 {
 	if !p.cfg.Zipf {
@@ -57,9 +65,14 @@ func (p *plan) arrival(i int64) time.Duration {
 	return time.Duration(float64(i) / p.arrivals * 1e9)
 }
 
-// kindOf is the timer of a session's key number j.
-func (p *plan) kindOf(j int) keyKind {
-	switch x := (float64(j) + 0.5) / float64(p.cfg.Keys); {
+// kindOf is the timer of a session's key number j. The keys of a session are
+// spread evenly over the mix, from a start that moves on by the golden ratio
+// from session to session (Kronecker's sequence): the shares hold over all
+// sessions, and nearly over any few in a row, however few keys each has.
+func (p *plan) kindOf(session int64, j int) keyKind {
+	// 32 bits, so that the sum below is exact.
+	start := float64((uint64(session)*golden+mix64(p.cfg.Seed))>>32) / (1 << 32)
+	switch x := (float64(j) + start) / float64(p.cfg.Keys); {
 	case x < p.cfg.Mix.Timeout:
 		return idle
 	case x < p.cfg.Mix.Timeout+p.cfg.Mix.Lifetime:
@@ -67,6 +80,9 @@ func (p *plan) kindOf(j int) keyKind {
 	}
 	return forever
 }
+
+// golden is 2^64 over the golden ratio.
+const golden = 0x9e3779b97f4a7c15
 
 type keyKind uint8
 
@@ -81,6 +97,7 @@ type visit struct {
 	at      time.Duration
 	session int64
 	num     int64
+	scan    int64 // from 1: list the whole subtable as well, for the so manieth time; 0: don't
 }
 
 func (v *visit) before(o *visit) bool {
@@ -90,9 +107,12 @@ func (v *visit) before(o *visit) bool {
 // agenda gives out visits in the order of their times.
 type agenda struct {
 	*plan
-	mu   sync.Mutex
-	next int64   // session that arrives next
-	heap []visit // of those that have arrived, the next visit
+	mu    sync.Mutex
+	next  int64   // session that arrives next
+	heap  []visit // of those that have arrived, the next visit
+	given int64   // visits given out
+	// The subtable is listed at as many of the visits, evenly over all.
+	total, scans int64
 }
 
 // take gives out the next visit; false when there is none at hand. Whoever
@@ -100,6 +120,12 @@ type agenda struct {
 func (a *agenda) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	defer func() {
+		if ok {
+			v.scan = a.scanAt(a.given)
+			a.given++
+		}
+	}()
 	if a.next < a.cfg.Sessions {
 		v = visit{at: a.arrival(a.next), session: a.next}
 		if len(a.heap) == 0 || v.before(&a.heap[0]) {
@@ -131,6 +157,16 @@ func (a *agenda) take() (v visit, ok bool) {
 	return v, true
 }
 
+// scanAt is the number of the listing that goes with visit number n, 0 for none:
+// each is in the middle of one of as many parts of all visits.
+func (a *agenda) scanAt(n int64) int64 {
+	part := func(n int64) int64 { return int64(float64(n)*float64(a.scans)/float64(a.total) + 0.5) }
+	if i := part(n + 1); i > part(n) {
+		return i
+	}
+	return 0
+}
+
 // put adds a visit to come.
 func (a *agenda) put(v visit) {
 	a.mu.Lock()
@@ -148,7 +184,7 @@ func (a *agenda) put(v visit) {
 
 // mix64 is the finaliser of Steele, Lea and Flood's SplitMix64.
 func mix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
+	x += golden
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

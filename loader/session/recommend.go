@@ -3,29 +3,19 @@ package session
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
-const (
-	// maxFailed is the share of failed operations up to which a design's
-	// figures are evidence.
-	maxFailed = 0.01
-	// tie is the difference in cost below which memory and spread decide.
-	tie = 0.10
-)
+// tie is the difference in cost below which memory and spread decide.
+const tie = 0.10
 
-// recommend says which design to take and why, each sentence from one table.
-func recommend(r *Result) {
+// recommend says which of the designs compared to take and why, each sentence
+// from one table.
+func recommend(r *Result, asked []Design, by map[Design]*DesignResult) {
 	var best *DesignResult
-	by := map[Design]*DesignResult{}
-	for i := range r.Designs {
-		d := &r.Designs[i]
-		if d.OK == 0 || float64(d.Failed) > maxFailed*float64(d.Operations) {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %d of %d operations failed: not compared", d.Design, d.Failed, d.Operations))
-			continue
-		}
-		by[d.Design] = d
-		if best == nil || better(d, best) {
+	for _, x := range designs {
+		if d := by[x.name]; d != nil && (best == nil || better(d, best)) {
 			best = d
 		}
 	}
@@ -50,6 +40,9 @@ func recommend(r *Result) {
 	}
 	for _, x := range designs {
 		d := by[x.name]
+		if d == nil && slices.Contains(asked, x.name) {
+			r.Recommendation[0].Text += fmt.Sprintf(" Of the designs asked for, %s was not compared.", x.name)
+		}
 		if d == nil || d == best || len(by) == 1 {
 			continue
 		}
@@ -62,11 +55,15 @@ func recommend(r *Result) {
 	}
 	for _, x := range designs {
 		if d := by[x.name]; d != nil && d.HotCore != nil {
-			say(TableOps, "%s makes TMM %v hot: it executes %.1f times the mean, and no further core relieves it.", capital(d.Title), *d.HotCore, d.ExecutedRatio)
+			why := fmt.Sprintf("more than chance makes of %s sessions", whole(r.Sessions))
+			if d.Design == Shared {
+				why = "and no further core relieves it"
+			}
+			say(TableOps, "%s makes TMM %v hot: it executes %.1f times the mean, %s.", capital(d.Title), *d.HotCore, d.ExecutedRatio, why)
 		}
 	}
 	listing(by, say)
-	memory(by, say)
+	memory(r, by, say)
 	if best != nil && best.Design == Local && r.Cores != 1 {
 		say(TableOps, "It needs affinity: a session's requests must reach the core that holds its keys (persistence by source port or address ahead of the cores, or the owner's name in a cookie); each request that doesn't is remote.")
 	}
@@ -105,8 +102,12 @@ func better(a, b *DesignResult) bool {
 func listing(by map[Design]*DesignResult, say func(string, string, ...any)) {
 	if d := by[PerSession]; d != nil {
 		if c := d.op("enumerate"); c.N > 0 {
-			say(TableCost, "Listing a session's unknown keys takes %s clicks at p50 and %s at p99 with a subtable of its own, since nothing else is in it.",
-				whole(c.P50Clicks), whole(c.P99Clicks))
+			rare := whole(c.P99Clicks) + " at p99"
+			if c.Latency.P99IsMax {
+				rare = whole(c.MaxClicks) + " at most"
+			}
+			say(TableCost, "Listing a session's unknown keys takes %s clicks at p50 and %s with a subtable of its own, since nothing else is in it.",
+				whole(c.P50Clicks), rare)
 		}
 	}
 	for _, name := range []Design{Shared, Local} {
@@ -114,42 +115,93 @@ func listing(by map[Design]*DesignResult, say func(string, string, ...any)) {
 		if d == nil || d.Scan.N == 0 {
 			continue
 		}
-		c := d.op("enumerate")
-		if c.N == 0 {
+		look := d.op("enumerate")
+		if look.N == 0 {
 			continue
 		}
-		advice := "here an index doesn't pay"
-		if c.P50Clicks < d.Scan.P50Clicks {
-			advice = "keep the index"
+		// Each listing bears its part of what the entries cost that make it
+		// short: one is written for each session, and deleted by those that leave,
+		// at the cost of any other write and deletion.
+		index, off := 0.0, student99(d.Scan.N-1)*math.Sqrt(d.Scan.variance)
+		for _, part := range []struct {
+			c OpCost
+			n int64
+		}{{look, look.N}, {d.op("set"), d.IndexSets}, {d.op("delete"), d.IndexDeletes}} {
+			if part.n > 0 {
+				times := float64(part.n) / float64(look.N)
+				index += times * part.c.TrimmedClicks
+				off = math.Hypot(off, times*student99(part.c.N)*math.Sqrt(part.c.variance))
+			}
 		}
-		say(TableCost, "In %s, listing the whole subtable takes %s clicks at p50 (%d times), through an index entry per session %s: %s.",
-			map[Design]string{Shared: "the shared subtable", Local: "a local subtable"}[name], whole(d.Scan.P50Clicks), d.Scan.N, whole(c.P50Clicks), advice)
+		diff := d.Scan.TrimmedClicks - index
+		advice := "keep the index"
+		switch {
+		case d.Scan.N < minScans || math.Abs(diff) <= off:
+			advice = "no difference that so few can show"
+		case math.Abs(diff) <= tie*index:
+			advice = "as good as the same"
+		case diff < 0:
+			advice = "here an index doesn't pay"
+		}
+		say(TableCost, "In %s, listing the whole subtable takes %s clicks in the mean (%d times in the course of the visits), through an index entry per session %s for each of %s listings, the %s sets and %s deletes of these entries included: %s.",
+			map[Design]string{Shared: "the shared subtable", Local: "a local subtable"}[name], clicks(d.Scan.TrimmedClicks), d.Scan.N, clicks(index), whole(look.N), whole(d.IndexSets), whole(d.IndexDeletes), advice)
 	}
 }
 
+// student99 is z99 for a mean of n samples whose variance is known from them
+// alone: Student's quantile, by the expansion of Abramowitz and Stegun 26.7.5.
+func student99(n int64) float64 {
+	if n < 2 {
+		return math.Inf(1)
+	}
+	z, df := z99, float64(n-1)
+	return z + (math.Pow(z, 3)+z)/(4*df) + (5*math.Pow(z, 5)+16*math.Pow(z, 3)+3*z)/(96*df*df)
+}
+
 // memory compares entries and bytes, and says what grows.
-func memory(by map[Design]*DesignResult, say func(string, string, ...any)) {
-	grows := false
+func memory(r *Result, by map[Design]*DesignResult, say func(string, string, ...any)) {
 	for _, x := range designs {
 		if d := by[x.name]; d != nil && d.EntriesRatio > 0 {
-			say(TableMemory, "%s holds %s entries in %s bytes (%.0f bytes per entry); the fullest core has %.2f times the mean.",
-				capital(d.Title), whole(d.Entries), whole(d.Bytes), d.BytesPerEntry, d.EntriesRatio)
+			// Entries fall on cores by the session.
+			sessions := float64(d.Entries) / float64(r.Keys)
+			spread := fmt.Sprintf("the fullest core has %.2f times the mean", d.EntriesRatio)
+			switch {
+			case d.Design == Shared && len(d.Load) > 1:
+				spread = "all on one core"
+			case d.EntriesRatio > hotRatio && !beyondChance(d.EntriesRatio, sessions, len(d.Load)):
+				spread = "too few to say how they spread"
+			}
+			say(TableMemory, "%s holds %s in %s bytes (%.0f bytes per entry) after the visits; %s.",
+				capital(d.Title), entries(d.Entries), whole(d.Bytes), d.BytesPerEntry, spread)
 		}
 	}
+	grows := false
 	for _, x := range designs {
-		if d := by[x.name]; d != nil && d.Indefinite > 0 {
-			bytes := ""
-			if d.GrowthBytesPH > 0 {
-				bytes = fmt.Sprintf(" (%s bytes)", clicks(d.GrowthBytesPH))
-			}
-			say(TableMemory, "Keys without a timer of sessions that never leave stay for good in %s: %s entries%s more per hour at this rate of arrivals.",
-				d.Title, clicks(d.GrowthEntriesPH), bytes)
-			grows = true
+		d := by[x.name]
+		if d == nil || d.Indefinite == 0 {
+			continue
 		}
+		n, b, per := d.GrowthEntriesP1k, d.GrowthBytesP1k, "for each 1,000 sessions"
+		if r.Arrivals > 0 {
+			n, b, per = d.GrowthEntriesPH, d.GrowthBytesPH, "per hour at this rate of arrivals"
+		}
+		bytes := ""
+		if b > 0 {
+			bytes = fmt.Sprintf(" (%s bytes)", clicks(b))
+		}
+		say(TableMemory, "Keys without a timer of sessions that never leave stay for good in %s: %s entries%s more %s.", d.Title, clicks(n), bytes, per)
+		grows = true
 	}
 	if grows {
 		say(TableMemory, "Give every key a timeout or a lifetime.")
 	}
+}
+
+func entries(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return whole(n) + " entries"
 }
 
 // op is the cost of one kind of operation; zero if there was none.

@@ -5,6 +5,7 @@ import (
 
 	"tbl/target"
 	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 // Progress is what a run lets others see while it goes on. The zero value is
@@ -38,6 +39,9 @@ type Result struct {
 	// Best is the recommended design, empty without enough evidence.
 	Best           Design   `json:"best"`
 	Recommendation []Advice `json:"recommendation"`
+
+	// Verdicts are COVERAGE, over all designs together, and ERRORS.
+	Verdicts []verdict.Verdict `json:"verdicts"`
 
 	Partial  bool     `json:"partial"` // cut short by the caller
 	Warnings []string `json:"warnings"`
@@ -88,23 +92,32 @@ type DesignResult struct {
 	ClicksPerVisitError float64 `json:"clicks_per_visit_error"`
 	Misses              int64   `json:"misses"` // look-ups of keys that had expired
 
-	// Scan is what listing a whole subtable costs, which is the only way to
-	// enumerate a session without an index; N is 0 where it doesn't apply.
+	// Scan is what listing a whole subtable costs in the course of the visits,
+	// which is the only way to enumerate a session without an index; N is 0
+	// where it doesn't apply.
 	Scan OpCost `json:"scan"`
+	// IndexSets and IndexDeletes are how many of the sets and deletes were of
+	// index entries: those that list a session's keys where sessions share a
+	// subtable.
+	IndexSets    int64 `json:"index_sets"`
+	IndexDeletes int64 `json:"index_deletes"`
 
 	Load []CoreLoad `json:"load"`
 	// The ratios are max/mean over the cores; 0: not known.
 	EntriesRatio  float64             `json:"entries_max_over_mean"`
 	BytesRatio    float64             `json:"bytes_max_over_mean"`
 	ExecutedRatio float64             `json:"executed_max_over_mean"`
-	HotCore       *timingstats.CoreID `json:"hot_core,omitempty"` // executed over 1.25 of the mean
+	HotCore       *timingstats.CoreID `json:"hot_core,omitempty"` // executed over 1.25 of the mean, and more than chance makes of so many sessions
 	Entries       int64               `json:"entries"`            // at the end of the visits
 	Bytes         int64               `json:"bytes"`
 	BytesPerEntry float64             `json:"bytes_per_entry"`
 
 	// Indefinite entries are left for good: those that never expire, of
-	// sessions that never left. The growth is theirs.
+	// sessions that never left. The growth is theirs: by 1,000 sessions that
+	// come, and, where sessions come at a rate, by the hour; 0 without one.
 	Indefinite       int64   `json:"indefinite_entries"`
+	GrowthEntriesP1k float64 `json:"growth_entries_per_1000_sessions"`
+	GrowthBytesP1k   float64 `json:"growth_bytes_per_1000_sessions"`
 	GrowthEntriesPH  float64 `json:"growth_entries_per_h"`
 	GrowthBytesPH    float64 `json:"growth_bytes_per_h"`
 	LeftAfterExpiry  int64   `json:"left_after_expiry"`  // measured once all timers had passed; -1: not waited for
@@ -126,7 +139,8 @@ type OpCost struct {
 	MinClicks int64   `json:"min_clicks"`
 	P50Clicks int64   `json:"p50_clicks"`
 	AvgClicks float64 `json:"avg_clicks"`
-	// TrimmedClicks is the mean without the slowest 2 %.
+	// TrimmedClicks is the mean without the slowest 2 %; of listings without the
+	// slowest one.
 	TrimmedClicks float64                    `json:"trimmed_avg_clicks"`
 	P95Clicks     int64                      `json:"p95_clicks"`
 	P99Clicks     int64                      `json:"p99_clicks"`

@@ -30,17 +30,16 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 		TimeoutS: cfg.Timeout, LifetimeS: cfg.Lifetime, Enumerate: cfg.Enumerate, Write: cfg.Write, Leave: cfg.Leave,
 		Designs: []DesignResult{}, Recommendation: []Advice{}, Warnings: []string{},
 	}
+	j := judge{cfg: &cfg, r: r}
+	defer j.verdicts()
 	var ans target.Answer
-	if err := tgt.Do(ctx, &target.Request{Op: target.OpInfo}, &ans); err != nil {
+	if err := ask(ctx, tgt, target.OpInfo, &ans); err != nil {
 		return r, fmt.Errorf("%w: %s: %w", ErrUnreachable, tgt.Name(), err)
 	}
 	r.Cores = ans.Cores
 	plan := newPlan(&cfg)
+	visits := plan.total()
 	if p := cfg.Progress; p != nil {
-		var visits int64
-		for i := range cfg.Sessions {
-			visits += 1 + plan.visits(i)
-		}
 		p.Total.Store(visits * int64(len(cfg.Designs)))
 	}
 	for i, d := range cfg.Designs {
@@ -49,14 +48,16 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 		}
 		p := &play{cfg: &cfg, plan: plan, tgt: tgt, clock: clock, design: d, cores: r.Cores}
 		if d == Local {
-			if p.affinity, err = learn(ctx, tgt, r.Cores, cfg.Seed); err != nil {
+			p.affinity, err = learn(ctx, tgt, r.Cores, cfg.Seed)
+			j.learnt(p.affinity)
+			if err != nil {
 				if ctx.Err() == nil {
-					r.Warnings = append(r.Warnings, fmt.Sprintf("%s left out: sessions can't be held to a core: %v", d, err))
+					j.leaveOut(d, fmt.Sprintf("sessions can't be held to a core: %v", err))
 				}
 				continue
 			}
 		}
-		res, err := p.run(ctx)
+		res, err := p.run(ctx, visits)
 		r.Designs = append(r.Designs, res)
 		r.Warnings = append(r.Warnings, p.warnings...)
 		if err != nil {
@@ -77,7 +78,11 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 		r.Warnings = append(r.Warnings, "interrupted: no recommendation follows from a part of the workload")
 		return r, nil
 	}
-	recommend(r)
+	if lost := j.lost(); len(lost) > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no recommendation follows: coverage comes first, and %d of %d cores accepted nothing", len(lost), len(lost)+len(j.heard())))
+		return r, nil
+	}
+	recommend(r, cfg.Designs, j.compared())
 	return r, nil
 }
 
@@ -108,19 +113,21 @@ type play struct {
 type worker struct {
 	*play
 	stats
-	req target.Request
-	ans target.Answer
-	pcg *rand.PCG
-	rng *rand.Rand
-	sub []byte
-	key []byte
+	lister *worker // lists whole subtables, apart from the visits' account
+	req    target.Request
+	ans    target.Answer
+	pcg    *rand.PCG
+	rng    *rand.Rand
+	sub    []byte
+	key    []byte
 	// home is where the session being played is held, nil if nowhere.
 	home *home
 }
 
 func (p *play) now() time.Duration { return p.clock.Now().Sub(p.base) }
 
-func (p *play) run(ctx context.Context) (DesignResult, error) {
+// run plays all visits.
+func (p *play) run(ctx context.Context, visits int64) (DesignResult, error) {
 	p.value = make([]byte, p.cfg.ValueSize)
 	for i := range p.value {
 		p.value[i] = 'v'
@@ -130,7 +137,10 @@ func (p *play) run(ctx context.Context) (DesignResult, error) {
 	}
 	p.gone, p.begun = make([]bool, p.cfg.Sessions), make([]bool, p.cfg.Sessions)
 	before := p.loads(ctx)
-	a := &agenda{plan: p.plan}
+	a := &agenda{plan: p.plan, total: visits}
+	if p.design != PerSession && p.cfg.Enumerate > 0 {
+		a.scans = int64(p.cfg.Scans)
+	}
 	p.workers = make([]*worker, p.cfg.Workers)
 	for i := range p.workers {
 		pcg := rand.NewPCG(0, 0)
@@ -150,8 +160,11 @@ func (p *play) run(ctx context.Context) (DesignResult, error) {
 				}
 			}
 			w.visit(ctx, v)
+			if v.scan > 0 {
+				w.scan(ctx, v)
+			}
 			if v.num < p.plan.visits(v.session) {
-				v.num, v.at = v.num+1, v.at+p.plan.think(v.session, w.rng)
+				v.num, v.at, v.scan = v.num+1, v.at+p.plan.think(v.session, w.rng), 0
 				a.put(v)
 			}
 			if p.cfg.Progress != nil {
@@ -160,12 +173,7 @@ func (p *play) run(ctx context.Context) (DesignResult, error) {
 		}
 	})
 	elapsed := p.now()
-	after := p.loads(ctx)
-	var scan stats
-	if p.fatal.Load() == nil && ctx.Err() == nil {
-		scan = p.scan(ctx)
-	}
-	res := p.result(elapsed, before, after, &scan)
+	res := p.result(elapsed, before, p.loads(ctx))
 	p.cleanup(ctx, &res, before)
 	if f := p.fatal.Load(); f != nil {
 		return res, *f
@@ -180,7 +188,6 @@ func (w *worker) visit(ctx context.Context, v visit) {
 	w.place(v.session)
 	if v.num == 0 {
 		w.begun[v.session] = true
-		w.lastCame = max(w.lastCame, w.now())
 		for j := range w.cfg.Keys {
 			w.set(ctx, v.session, j)
 		}
@@ -246,7 +253,7 @@ func (w *worker) attr(session int64, j int) {
 func (w *worker) set(ctx context.Context, session int64, j int) {
 	w.attr(session, j)
 	req := target.Request{Table: target.TableSet, Value: w.value, Timeout: target.Indefinite, Lifetime: target.Indefinite}
-	switch w.plan.kindOf(j) {
+	switch w.plan.kindOf(session, j) {
 	case idle:
 		req.Timeout = target.Seconds(w.cfg.Timeout)
 	case bounded:
@@ -259,8 +266,10 @@ func (w *worker) set(ctx context.Context, session int64, j int) {
 // subtable with others'. It goes when unused for as long as the longest timer.
 func (w *worker) setIndex(ctx context.Context, session int64) {
 	w.prefix(session)
-	w.do(ctx, opSet, target.Request{Table: target.TableSet, Value: w.index,
-		Timeout: target.Seconds(max(w.cfg.Timeout, w.cfg.Lifetime)), Lifetime: target.Indefinite})
+	if w.do(ctx, opSet, target.Request{Table: target.TableSet, Value: w.index,
+		Timeout: target.Seconds(max(w.cfg.Timeout, w.cfg.Lifetime)), Lifetime: target.Indefinite}) {
+		w.indexed++
+	}
 }
 
 // enumerate finds out which keys a session has: by listing its subtable, or
@@ -289,7 +298,9 @@ func (w *worker) leave(ctx context.Context, session int64) {
 		}
 	}
 	w.prefix(session)
-	w.do(ctx, opDelete, target.Request{Table: target.TableDelete})
+	if w.do(ctx, opDelete, target.Request{Table: target.TableDelete}) {
+		w.unindexed++
+	}
 }
 
 // portTries is how many ports are tried when one is busy.
@@ -343,20 +354,17 @@ func (p *play) stop(err error) {
 	p.ended.Store(true)
 }
 
-// scan lists a whole shared subtable a few times, one after the other.
-func (p *play) scan(ctx context.Context) stats {
-	if p.design == PerSession || p.cfg.Scans == 0 {
-		return stats{}
+// scan lists the whole subtable that a visit's session shares with others.
+func (w *worker) scan(ctx context.Context, v visit) {
+	if w.lister == nil {
+		w.lister = &worker{play: w.play}
 	}
-	w := &worker{play: p}
-	p.clock.Run(1, func(int) {
-		for i := range p.cfg.Scans {
-			w.place(int64(i))
-			w.key = w.key[:0]
-			w.do(ctx, opScan, target.Request{Table: target.TableKeys, Flags: target.FlagNoTouch})
-		}
-	})
-	return w.stats
+	w = w.lister
+	w.place(v.session)
+	w.key = w.key[:0]
+	if w.do(ctx, opScan, target.Request{Table: target.TableKeys, Flags: target.FlagNoTouch}) {
+		w.listings = append(w.listings, scanned{v.scan, w.ans.Clicks})
+	}
 }
 
 // cleanupTime bounds the removal of entries after an interruption.
@@ -401,7 +409,7 @@ func (p *play) cleanup(ctx context.Context, res *DesignResult, before map[int]ta
 				continue
 			}
 			for j := range p.cfg.Keys {
-				if expired && p.plan.kindOf(j) != forever {
+				if expired && p.plan.kindOf(i, j) != forever {
 					continue
 				}
 				w.attr(i, j)
@@ -420,10 +428,29 @@ func (p *play) cleanup(ctx context.Context, res *DesignResult, before map[int]ta
 	}
 }
 
+// askTries is how often a question is put whose answer is lost.
+const askTries = 5
+
+// ask puts a question without which there is no run. A target that loses some
+// answers still has to be judged for that.
+func ask(ctx context.Context, tgt target.Target, op target.Op, ans *target.Answer) (err error) {
+	for range askTries {
+		if err = tgt.Do(ctx, &target.Request{Op: op}, ans); err == nil || target.Unsupported(err) {
+			return err
+		}
+		switch target.ClassOf(err) {
+		case target.ClassReset, target.ClassTruncated, target.ClassHTTP5xx:
+		default:
+			return err
+		}
+	}
+	return err
+}
+
 // loads are every core's counters; nil where the dataplane has none.
 func (p *play) loads(ctx context.Context) map[int]target.CoreStats {
 	var ans target.Answer
-	if err := p.tgt.Do(ctx, &target.Request{Op: target.OpStats}, &ans); err != nil {
+	if err := ask(ctx, p.tgt, target.OpStats, &ans); err != nil {
 		var e *target.Error
 		if errors.As(err, &e) && !target.Unsupported(err) && e.Class != target.ClassCanceled {
 			p.warnings = append(p.warnings, fmt.Sprintf("%s: entries and bytes per core unknown: %v", p.design, err))

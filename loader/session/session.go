@@ -73,7 +73,7 @@ const (
 	DefaultEnumerate = 0.10
 	DefaultWrite     = 0.30
 	DefaultLeave     = 0.50
-	DefaultScans     = 3
+	DefaultScans     = 12
 )
 
 // Mix is how many of a session's keys have which timer. The zero value stands
@@ -119,9 +119,13 @@ type Config struct {
 	// Designs to compare. Nil: all.
 	Designs []Design
 	// Scans is how often a whole subtable is listed to show what enumeration
-	// without an index would cost where sessions share one. 0: 3. Negative:
-	// never.
+	// without an index would cost where sessions share one, at as many of the
+	// visits. 0: 12. Negative, or where nothing is enumerated: never.
 	Scans int
+	// MaxErrors is the share of requests that may fail: ERRORS judges by it,
+	// and a design with more is not compared. 0: verdict.DefaultMaxErrors.
+	// Negative: none.
+	MaxErrors float64
 	// Progress is filled while the run goes on. Nil: nobody watches.
 	Progress *Progress
 }

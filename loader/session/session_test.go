@@ -16,6 +16,7 @@ import (
 	"tbl/target/httpserve"
 	"tbl/target/refplane"
 	"tbl/target/remote"
+	"tbl/timingstats/verdict"
 )
 
 func plane(t testing.TB, cfg refplane.Config) *refplane.Plane {
@@ -135,8 +136,11 @@ func TestNoAffinity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Designs) != 2 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "local left out") {
+	if len(r.Designs) != 2 || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "local left out") {
 		t.Errorf("%d designs, warnings %q", len(r.Designs), r.Warnings)
+	}
+	if v := judged(t, r, verdict.Coverage); v.State != verdict.Incomplete || r.Best != "" || len(r.Recommendation) > 0 {
+		t.Errorf("best %q of 1 core of 4: %+v", r.Best, v)
 	}
 }
 
@@ -323,17 +327,35 @@ func TestOneCore(t *testing.T) {
 	}
 }
 
-// TestGrowthIsOfTheArrivals: a slow design leaves no less behind.
+// TestGrowthIsOfTheArrivals: a slow design leaves no less behind, and without
+// a rate of arrivals there is no hour.
 func TestGrowthIsOfTheArrivals(t *testing.T) {
-	p := plane(t, refplane.Config{Cores: 4, Seed: 1, Clock: refplane.Model})
-	r, err := session.Run(t.Context(), p, session.Config{Sessions: 2000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := r.Designs[0].GrowthEntriesPH
-	for _, d := range r.Designs {
-		if d.GrowthEntriesPH != want || want < 1e6 || want > 3.6e6 { // of 3.6 million sessions an hour
-			t.Errorf("%s: %v entries more per hour, others %v", d.Design, d.GrowthEntriesPH, want)
+	for _, virtual := range []bool{true, false} {
+		cfg := refplane.Config{Cores: 4, Seed: 1}
+		if virtual {
+			cfg.Clock = refplane.Model
+		}
+		r, err := session.Run(t.Context(), plane(t, cfg), session.Config{Sessions: 2000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := r.Designs[0]
+		for _, d := range r.Designs {
+			if d.GrowthEntriesP1k != want.GrowthEntriesP1k || d.GrowthEntriesP1k < 400 || d.GrowthEntriesP1k > 600 { // of 1,000 keys
+				t.Errorf("%s: %v entries more per 1,000 sessions, others %v", d.Design, d.GrowthEntriesP1k, want.GrowthEntriesP1k)
+			}
+			perHour := 0.0
+			if virtual {
+				perHour = 3600 * d.GrowthEntriesP1k // at 1,000 a second
+			}
+			if d.GrowthEntriesPH != perHour {
+				t.Errorf("%s, virtual %v: %v entries more per hour, want %v", d.Design, virtual, d.GrowthEntriesPH, perHour)
+			}
+		}
+		for _, a := range r.Recommendation {
+			if !virtual && strings.Contains(a.Text, "per hour") {
+				t.Errorf("no rate of arrivals, and yet: %s", a.Text)
+			}
 		}
 	}
 }

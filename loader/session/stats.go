@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +27,6 @@ var opNames = [numOps]string{opSet: "set", opLookup: "lookup", opEnumerate: "enu
 
 // stats are what one worker saw; they are merged when all have ended.
 type stats struct {
-	lastCame  time.Duration // start of the last first visit
 	visits    int64
 	ops       int64
 	okOps     int64
@@ -34,6 +34,9 @@ type stats struct {
 	byOwner   int64 // operations whose owner the dataplane named
 	misses    int64
 	elsewhere int64 // affinity misses
+	indexed   int64 // index entries written
+	unindexed int64 // index entries deleted
+	listings  []scanned
 	clicks    [numOps]timingstats.Recorder
 	latency   [numOps]timingstats.Recorder
 	errs      [target.NumClasses]int64
@@ -80,7 +83,6 @@ func (s *stats) record(op opKind, home *home, ans *target.Answer, latency time.D
 }
 
 func (s *stats) merge(o *stats) {
-	s.lastCame = max(s.lastCame, o.lastCame)
 	s.visits += o.visits
 	s.ops += o.ops
 	s.okOps += o.okOps
@@ -88,6 +90,9 @@ func (s *stats) merge(o *stats) {
 	s.byOwner += o.byOwner
 	s.misses += o.misses
 	s.elsewhere += o.elsewhere
+	s.indexed += o.indexed
+	s.unindexed += o.unindexed
+	s.listings = append(s.listings, o.listings...)
 	for i := range numOps {
 		s.clicks[i].Merge(&o.clicks[i])
 		s.latency[i].Merge(&o.latency[i])
@@ -112,6 +117,9 @@ func (s *stats) merge(o *stats) {
 func (s *stats) cost(op opKind) OpCost {
 	c := &s.clicks[op]
 	mean, variance := trimmed(c)
+	if op == opScan {
+		mean, variance = whileFilling(s.listings)
+	}
 	return OpCost{
 		Op: opNames[op], N: c.N(), MinClicks: c.Min(), P50Clicks: c.Percentile(50), AvgClicks: c.Mean(), TrimmedClicks: mean, variance: variance,
 		P95Clicks: c.Percentile(95), P99Clicks: c.Percentile(99), MaxClicks: c.Max(), Latency: s.latency[op].Latency(),
@@ -155,19 +163,63 @@ func trimmed(r *timingstats.Recorder) (mean, variance float64) {
 	return mean, max(0, spread) / float64(all-1) / float64(all) / (kept * kept)
 }
 
+// scanned is what listing a whole subtable cost, for the so manieth time.
+type scanned struct{ num, clicks int64 }
+
+// minScans is how many listings of a subtable it takes to say what one costs.
+const minScans = 8
+
+// whileFilling is the mean of listings made at even distances while a subtable
+// fills and empties, without the slowest, as one that is pre-empted would
+// decide, and the variance of that mean. What the fill makes of the costs is no
+// chance, so the variance is that of neighbours (von Neumann 1941).
+func whileFilling(ls []scanned) (mean, variance float64) {
+	ls = slices.Clone(ls)
+	slices.SortFunc(ls, func(a, b scanned) int { return cmp.Compare(a.num, b.num) })
+	if len(ls) >= minScans {
+		i := 0
+		for j := range ls {
+			if ls[j].clicks > ls[i].clicks {
+				i = j
+			}
+		}
+		ls = slices.Delete(ls, i, i+1)
+	}
+	n := float64(len(ls))
+	for i := range ls {
+		mean += float64(ls[i].clicks) / n
+		if i > 0 {
+			d := float64(ls[i].clicks - ls[i-1].clicks)
+			variance += d * d / 2 / (n - 1) / n
+		}
+	}
+	return mean, variance
+}
+
 // hotRatio is the max/mean from which a core is called hot.
 const hotRatio = 1.25
 
+// beyondChance says that a core with so many times the mean has more than
+// chance gives it where each of n sessions falls on one of N cores: n/N ±
+// √(n/N·(1−1/N)). The fullest of all is that far off by chance unless it is
+// four times further.
+func beyondChance(ratio, sessions float64, cores int) bool {
+	return sessions > 0 && ratio-1 > 4*math.Sqrt(float64(cores-1)/sessions)
+}
+
 // result writes the design's figures out.
-func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreStats, scan *stats) DesignResult {
-	var s stats
+func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreStats) DesignResult {
+	var s, scan stats
 	for _, w := range p.workers {
 		s.merge(&w.stats)
+		if w.lister != nil {
+			scan.merge(&w.lister.stats)
+		}
 	}
 	r := DesignResult{
 		Design: p.design, Title: p.design.Title(), Visits: s.visits, Operations: s.ops, OK: s.okOps, Failed: s.ops - s.okOps,
 		Errors: []ErrorCount{}, ElapsedNS: int64(elapsed), Remote: s.remote, RemoteBy: "clicks", Misses: s.misses,
-		AffinityMisses: s.elsewhere, Ops: []OpCost{}, Load: []CoreLoad{}, Scan: scan.cost(opScan),
+		AffinityMisses: s.elsewhere, IndexSets: s.indexed, IndexDeletes: s.unindexed, Ops: []OpCost{}, Load: []CoreLoad{}, Scan: scan.cost(opScan),
 	}
 	for class, n := range s.errs {
 		if n > 0 {
@@ -199,7 +251,7 @@ func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreSt
 		r.ClicksPerVisitError = z99 * math.Sqrt(variance) / float64(s.visits)
 	}
 	p.loadTable(&r, &s, before, after)
-	p.growth(&r, s.lastCame)
+	p.growth(&r)
 	return r
 }
 
@@ -236,7 +288,8 @@ func (p *play) loadTable(r *DesignResult, s *stats, before, after map[int]target
 	r.EntriesRatio = ratio(r.Load, func(c CoreLoad) int64 { return c.Entries })
 	r.BytesRatio = ratio(r.Load, func(c CoreLoad) int64 { return c.Bytes })
 	r.ExecutedRatio = ratio(r.Load, func(c CoreLoad) int64 { return c.Executed })
-	if r.ExecutedRatio > hotRatio {
+	// A shared subtable is on one core by design, no chance in that.
+	if r.ExecutedRatio > hotRatio && (p.design == Shared || beyondChance(r.ExecutedRatio, float64(p.came()), len(r.Load))) {
 		hot := slices.MaxFunc(r.Load, func(a, b CoreLoad) int { return int(min(max(a.Executed-b.Executed, -1), 1)) })
 		r.HotCore = &hot.Core
 	}
@@ -258,32 +311,33 @@ func ratio(cores []CoreLoad, of func(CoreLoad) int64) float64 {
 	return float64(most) * float64(len(cores)) / float64(sum)
 }
 
-// growth is what the sessions that never leave leave behind for good, at the
-// rate at which sessions are to come, or, without one, came.
-func (p *play) growth(r *DesignResult, lastCame time.Duration) {
-	perSession := int64(0)
-	for j := range p.cfg.Keys {
-		if p.plan.kindOf(j) == forever {
-			perSession++
+// came is how many sessions began.
+func (p *play) came() (n int64) {
+	for _, b := range p.begun {
+		if b {
+			n++
 		}
 	}
-	stayed, came := int64(0), int64(0)
-	for i := range p.begun {
-		if p.begun[i] {
-			came++
-			if !p.gone[i] {
-				stayed++
+	return n
+}
+
+// growth is what the sessions that never leave leave behind for good: for each
+// thousand that come, and in an hour at the rate at which they are to come.
+// Without one there is no hour to speak of: how fast they came is the speed of
+// the design, and the fastest would look like the worst.
+func (p *play) growth(r *DesignResult) {
+	for i, began := range p.begun {
+		for j := range p.cfg.Keys {
+			if began && !p.gone[i] && p.plan.kindOf(int64(i), j) == forever {
+				r.Indefinite++
 			}
 		}
 	}
-	r.Indefinite = perSession * stayed
-	perHour := p.cfg.Arrivals * 3600
-	if span := lastCame.Hours(); perHour == 0 && span > 0 {
-		perHour = float64(came-1) / span
-	}
-	if came > 0 {
-		r.GrowthEntriesPH = float64(r.Indefinite) / float64(came) * perHour
-		r.GrowthBytesPH = r.GrowthEntriesPH * r.BytesPerEntry
+	if came := p.came(); came > 0 {
+		r.GrowthEntriesP1k = float64(r.Indefinite) / float64(came) * 1000
+		r.GrowthBytesP1k = r.GrowthEntriesP1k * r.BytesPerEntry
+		thousandsPH := p.cfg.Arrivals * 3600 / 1000
+		r.GrowthEntriesPH, r.GrowthBytesPH = r.GrowthEntriesP1k*thousandsPH, r.GrowthBytesP1k*thousandsPH
 	}
 	if r.AffinityMisses > 0 {
 		p.warnings = append(p.warnings, fmt.Sprintf("%s: %d operations were accepted by another core than their session's", p.design, r.AffinityMisses))

@@ -20,8 +20,8 @@ func (a *app) sessionCommand() *cli.Command {
 			intFlag("", "sessions", session.DefaultSessions, "number of sessions"),
 			ownEnv("session", intFlag("", "keys", session.DefaultKeys, "keys of a session")),
 			intFlag("", "visits", session.DefaultVisits, "mean number of visits after the first, 0: none"),
-			durationFlag("", "think", session.DefaultThink, "mean time between two visits"),
-			floatFlag("", "arrivals", 0, "sessions that begin per second (default: 1,000 on the model clock; on the wall as fast as answered)"),
+			durationFlag("", "think", session.DefaultThink, "mean time between two visits; on the wall clock only with --arrivals"),
+			floatFlag("", "arrivals", 0, "sessions that begin per second (default: 1,000 on the model clock; on the wall none, then sessions and visits come as fast as answered, without the pauses of --think)"),
 			boolFlag("", "zipf", "few sessions get most of the visits"),
 			stringFlag("", "enumerate", "10%", "share of visits that list the session's keys, not knowing them"),
 			stringFlag("", "write", "30%", "share of visits that write a key anew"),
@@ -55,7 +55,7 @@ func (a *app) session(c *cli.Context) error {
 		Sessions: int64(c.Int("sessions")), Keys: c.Int("keys"), Visits: zeroIsNone(c.Int("visits")), Think: c.Duration("think"),
 		Arrivals: c.Float64("arrivals"), Zipf: c.Bool("zipf"), Lookups: c.Int("lookups"),
 		Timeout: int64(c.Int("key-timeout")), Lifetime: int64(c.Int("key-lifetime")), Workers: c.Int("workers"),
-		Seed: c.Uint64("seed"),
+		Seed: c.Uint64("seed"), MaxErrors: maxErrors(c),
 	}
 	for flag, to := range map[string]*float64{"enumerate": &cfg.Enumerate, "write": &cfg.Write, "leave": &cfg.Leave} {
 		share, err := parseShare(c.String(flag))
@@ -79,6 +79,9 @@ func (a *app) session(c *cli.Context) error {
 	n := needs{
 		writes: fmt.Sprintf("%s sessions of %d keys for each design, in subtables of their own, and deletes them afterwards", render.Int(cfg.Sessions), cfg.Keys),
 		rate:   fmt.Sprintf("as fast as answered, %d at a time", cfg.Workers),
+	}
+	if cfg.Arrivals > 0 {
+		n.rate = fmt.Sprintf("%s beginning, their visits %s apart, %d at a time", render.Rate(cfg.Arrivals), render.Duration(cfg.Think), cfg.Workers)
 	}
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
 		cfg := cfg

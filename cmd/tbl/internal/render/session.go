@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"time"
 
 	"tbl/loader/session"
@@ -9,13 +10,12 @@ import (
 // Session is the document of session: three tables, one row per design, and
 // the recommendation that follows from them.
 func Session(r *session.Result) *Document {
-	d := &Document{Command: "session", Data: r}
-	arrivals := "as fast as answered"
+	d := &Document{Command: "session", Data: r, Verdicts: r.Verdicts}
+	pace := "all as fast as answered, without pauses (those of --think need --arrivals)"
 	if r.Arrivals > 0 {
-		arrivals = Rate(r.Arrivals) + " beginning"
+		pace = fmt.Sprintf("%s between them, sessions %s beginning", Duration(time.Duration(r.ThinkNS)), Rate(r.Arrivals))
 	}
-	d.Linef("%s sessions of %d keys on %d cores, %d visits after the first, %s between them, sessions %s",
-		Int(r.Sessions), r.Keys, r.Cores, max(r.Visits, 0), Duration(time.Duration(r.ThinkNS)), arrivals)
+	d.Linef("%s sessions of %d keys on %d cores, visits after the first: %d, %s", Int(r.Sessions), r.Keys, r.Cores, max(r.Visits, 0), pace)
 	for i, x := range r.Designs {
 		d.Linef("design %d, %s: %s", i+1, x.Design, x.Title)
 	}
@@ -28,7 +28,7 @@ func Session(r *session.Result) *Document {
 			hot = x.HotCore.String()
 		}
 		t.Row(string(x.Design), x.Visits, x.Operations, x.Failed, Fixed1(x.OpsPerS), Percent(x.RemoteShare), Percent(x.TheoryShare),
-			Fixed1(x.ClicksPerVisit), Fixed1(x.ClicksPerVisitError), x.Misses, hot, ratio(x.ExecutedRatio), x.AffinityMisses)
+			Fixed1(x.ClicksPerVisit), Digits3(x.ClicksPerVisitError), x.Misses, hot, ratio(x.ExecutedRatio), x.AffinityMisses)
 	}
 	d.Linef("")
 	d.Linef("Table %s: clicks per operation", session.TableCost)
@@ -48,14 +48,20 @@ func Session(r *session.Result) *Document {
 	}
 	d.Linef("")
 	d.Linef("Table %s: what the cores hold after the visits", session.TableMemory)
-	t = d.Append(session.TableMemory, "design", "entries", "bytes", "bytes/entry", "entries_max/mean", "bytes_max/mean", "indefinite", "growth_entries/h", "growth_bytes/h", "left_after_expiry")
+	t = d.Append(session.TableMemory, "design", "entries", "bytes", "bytes/entry", "entries_max/mean", "bytes_max/mean", "indefinite", "growth_entries/1000_sessions", "growth_entries/h", "growth_bytes/h", "left_after_expiry")
+	perHour := func(v float64) any {
+		if r.Arrivals == 0 {
+			return "-"
+		}
+		return Fixed1(v)
+	}
 	for _, x := range r.Designs {
 		var left any = x.LeftAfterExpiry
 		if x.LeftAfterExpiry < 0 {
 			left = "-"
 		}
 		t.Row(string(x.Design), x.Entries, x.Bytes, Fixed1(x.BytesPerEntry), ratio(x.EntriesRatio), ratio(x.BytesRatio),
-			x.Indefinite, Fixed1(x.GrowthEntriesPH), Fixed1(x.GrowthBytesPH), left)
+			x.Indefinite, Fixed1(x.GrowthEntriesP1k), perHour(x.GrowthEntriesPH), perHour(x.GrowthBytesPH), left)
 	}
 	d.Linef("")
 	t = d.Append("cores", "design", "TMM", "accepted", "executed", "entries", "bytes")

@@ -301,6 +301,9 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 			d.Verdicts = append(d.Verdicts, v)
 		}
 	}
+	if d.Verdicts == nil {
+		d.Verdicts = []verdict.Verdict{} // a list in JSON
+	}
 	d.Conclude(o.strict)
 	cut := ctx.Err() != nil
 	interrupted := cut && !o.a.stdout.closed.Load()

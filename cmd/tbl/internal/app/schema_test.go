@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -360,7 +361,14 @@ func (f *schemaField) form() string {
 		return "list of " + f.Items.form()
 	case f.Each != nil:
 		return "object, each " + f.Each.form()
-	case f.Type == nil:
+	case f.Type == nil: // what it is follows from its values
+		values := f.Enum
+		if f.Const != nil {
+			values = append(values, f.Const)
+		}
+		if len(values) > 0 && !slices.ContainsFunc(values, func(v any) bool { n, ok := v.(float64); return !ok || n != math.Trunc(n) }) {
+			return "integer"
+		}
 		return "string"
 	}
 	if list, ok := f.Type.([]any); ok {

@@ -16,9 +16,10 @@ import (
 )
 
 // Fields is the JSON form of a result as a map, numbers kept as they are
-// written, with the document's figures beside the result's own fields.
+// written, with the document's figures beside the result's own fields. No list
+// in it is null.
 func Fields(d *render.Document) (map[string]any, error) {
-	raw, err := json.Marshal(d.Data)
+	raw, err := json.Marshal(listed(d.Data))
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}

@@ -14,12 +14,15 @@
 # Each measurement has a network namespace and an nginx with one worker of its
 # own, so that nobody inherits connections in TIME_WAIT. wrk and tbl take turns;
 # each pair gives one ratio. Printed are the medians, with the lowest and
-# highest ratio. The server's own count must say that it accepted as many
-# connections as there were requests, where they are to be fresh.
+# highest ratio, and the project's limits for them. The server's own count must
+# say that it accepted as many connections as there were requests, where they are
+# to be fresh. Exits 1 when a limit or that count is missed, 2 when a tool fails
+# or one of its requests does.
 #
 # Needs root, iproute2, nginx, wrk and python3. TBL names the binary (default:
 # built from this tree).
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 pairs=7
@@ -41,13 +44,7 @@ done
 
 dir=$(mktemp -d)
 ns=tblbench$$
-server=
-cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  ip netns del $ns 2>/dev/null || true
-  rm -rf "$dir"
-}
-trap cleanup EXIT
+trap 'rm -rf "$dir"' EXIT
 
 tbl=${TBL:-}
 if [ -z "$tbl" ]; then
@@ -92,8 +89,17 @@ import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1/status").read().split(b"\n")[2].split()[0].decode())'
 }
 
-# one TOOL MODE prints "requests seconds cpu_seconds accepted".
+# cleanup ends what one began.
+cleanup() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  ip netns del $ns 2>/dev/null || true
+}
+
+# one TOOL MODE prints "requests seconds cpu_seconds accepted". It runs in a
+# shell of its own.
 one() {
+  server=
+  trap cleanup EXIT
   local tool=$1 mode=$2 pin_server= pin_client=
   if [ "$mode" = apart ]; then
     pin_server="taskset -c 0" pin_client="taskset -c 1"
@@ -127,8 +133,10 @@ with open(sys.argv[1], "wb") as out:
     rc = subprocess.run(sys.argv[2:], stdout=out, stderr=subprocess.STDOUT).returncode
     wall = time.monotonic() - start
 u = resource.getrusage(resource.RUSAGE_CHILDREN)
+# A verdict is none about the speed: what counts is that no request failed.
 if rc not in (0, 1, 3):
-    sys.exit("bench-load: %s: exit %d\n%s" % (sys.argv[2], rc, open(sys.argv[1]).read()[-500:]))
+    print("bench-load: %s: exit %d\n%s" % (sys.argv[2], rc, open(sys.argv[1]).read()[-500:]), file=sys.stderr)
+    sys.exit(2)
 print(wall, u.ru_utime + u.ru_stime)
 PY
   local after
@@ -142,20 +150,24 @@ PY
 import re, sys
 tool, mode, count, out, accepted, wall, cpu = sys.argv[1:]
 text = open(out).read()
+def bad(what):
+    print(f"bench-load: {tool} {mode}: {what}\n{text[-500:]}", file=sys.stderr)
+    sys.exit(2)
 if tool == "wrk":
     m = re.search(r"(\d+) requests in ([\d.]+)(m?)s", text)
-    if re.search(r"Socket errors|Non-2xx", text):
-        print("bench-load: wrk had errors:", re.findall(r"Socket errors.*|Non-2xx.*", text), file=sys.stderr)
+    if not m or re.search(r"Socket errors|Non-2xx", text):
+        bad("had errors")
     n, wall = int(m[1]), float(m[2])
 else:
     n = int(count) if mode[:4] != "bulk" else int(count) // 5
-    m = re.search(r'"errors"\s*:\s*(\d+)', text)
-    if m and int(m[1]):
-        print("bench-load: tbl had errors:", m[0], file=sys.stderr)
+    m = re.search(r'"ok"\s*:\s*(\d+)', text)
+    if not m or int(m[1]) != n:
+        bad(f"{m[1] if m else 'none'} of {n} requests succeeded")
 print(n, wall, cpu, accepted)
 PY
 }
 
+missed=0
 for mode in "$@"; do
   case $mode in
     graceful | apart | reset | portable | bulk | bulkfresh) ;;
@@ -163,9 +175,12 @@ for mode in "$@"; do
   esac
   : >"$dir/pairs"
   for _ in $(seq "$pairs"); do
-    echo "$(one wrk "$mode") $(one tbl "$mode")" >>"$dir/pairs"
+    theirs=$(one wrk "$mode")
+    ours=$(one tbl "$mode")
+    echo "$theirs $ours" >>"$dir/pairs"
   done
-  python3 - "$mode" "$dir/pairs" <<'PY'
+  rc=0
+  python3 - "$mode" "$dir/pairs" <<'PY' || rc=$?
 import statistics, sys
 mode, path = sys.argv[1:]
 rows = [list(map(float, l.split())) for l in open(path)]
@@ -175,13 +190,28 @@ wc = [r[2] / r[0] * 1e5 for r in rows]; tc = [r[6] / r[4] * 1e5 for r in rows]
 rate = [t / w for t, w in zip(tr, wr)]; cpu = [t / w for t, w in zip(tc, wc)]
 print(f"{mode:10} {len(rows)} pairs   wrk {med(wr):9,.0f}/s {med(wc):6.2f} CPU-s per 100,000   "
       f"tbl {med(tr):9,.0f}/s {med(tc):6.2f} CPU-s per 100,000")
-print(f"{'':10} rate {med(rate):.2f} × wrk ({min(rate):.2f}–{max(rate):.2f})   CPU per request {med(cpu):.2f} × wrk ({min(cpu):.2f}–{max(cpu):.2f})")
+missed = False
+def held(ok):
+    global missed
+    missed |= not ok
+    return "ok" if ok else "MISSED"
+# Limits: the least rate, the most CPU per request, both in those of wrk.
+least, most = {"graceful": (1.05, 0.85), "apart": (1.25, None), "reset": (1.35, 0.65), "portable": (0.75, None), "bulk": (0.9, None)}.get(mode, (None, None))
+rate_limit = f" >= {least} {held(med(rate) >= least)}" if least else ""
+cpu_limit = f" <= {most} {held(med(cpu) <= most)}" if most else ""
+print(f"{'':10} rate {med(rate):.2f} × wrk ({min(rate):.2f}–{max(rate):.2f}){rate_limit}   CPU per request {med(cpu):.2f} × wrk ({min(cpu):.2f}–{max(cpu):.2f}){cpu_limit}")
 if mode.startswith("bulk"):
     size = 15625 * 37
     print(f"{'':10} wrk {med(wr) * size / 2**30:.2f} GiB/s, tbl {med(tr) * size / 2**30:.2f} GiB/s")
-if mode == "bulk":
-    sys.exit()
-short = [(int(r[4]), int(r[7])) for r in rows if abs(r[7] - r[4]) > 50]
-print(f"{'':10} connections accepted for tbl's requests: " + ("as many" if not short else f"NOT AS MANY {short}"))
+if mode != "bulk":
+    short = [(int(r[4]), int(r[7])) for r in rows if abs(r[7] - r[4]) > 50]
+    print(f"{'':10} connections accepted for tbl's requests: " + ("as many" if held(not short) == "ok" else f"NOT AS MANY {short}"))
+sys.exit(1 if missed else 0)
 PY
+  case $rc in
+    0) ;;
+    1) missed=1 ;;
+    *) exit 2 ;;
+  esac
 done
+exit $missed

@@ -8,12 +8,16 @@
 # Each pair runs in turn, ROUNDS times (7), on a warm file of BYTES (1 GiB) in
 # DIR (a temporary one, removed at the end; one that is named is kept and used
 # again). Printed are the medians of wall and CPU time in seconds, and the
-# median of the ratios of the pairs. The limits are those of the project.
-# Exits 1 when one is missed.
+# median of the ratios of the pairs; then the largest resident set. The limits
+# are those of the project.
 #
-# Needs grep, rg, zcat, pigz and zstd; what is missing is left out. TBL names
-# the binary (default: built from this tree, as a release is).
+# Every run, timed or not, has to end well and to count the samples that grep
+# counts. Exits 1 when a limit is missed, 2 when a command fails or counts
+# otherwise, 3 when everything else held but something was skipped, for want of
+# rg, zcat, pigz, zstd or GNU time. TBL names the binary (default: built from
+# this tree, as a release is).
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 bytes=$((1 << 30)) rounds=7 dir=
@@ -30,7 +34,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [ -z "$dir" ]; then dir=$work; else mkdir -p "$dir"; fi
 go build -o "$work/genlog" ./scripts/genlog
-if [ -z "${TBL:-}" ]; then
+if [ -n "${TBL:-}" ]; then
+  TBL=$(command -v "$TBL") || { echo "bench-logs: $TBL is no command" >&2; exit 2; }
+  TBL=$(realpath "$TBL")
+else
   TBL=$work/tbl
   CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -ldflags "-s -w" -o "$TBL" ./cmd/tbl
 fi
@@ -41,8 +48,8 @@ for log in all one; do
   f=$dir/$log-$bytes.log
   [ -s "$f" ] || "$work/genlog" -seed 1 -bytes "$bytes" -share $share >"$f"
   ln -sf "$f" "$work/$log.log"
-  if command -v pigz >/dev/null; then
-    [ -s "$f.gz" ] || pigz -c "$f" >"$f.gz"
+  if gzip=$(type -P pigz || type -P gzip); then
+    [ -s "$f.gz" ] || "$gzip" -c "$f" >"$f.gz"
     ln -sf "$f.gz" "$work/$log.gz"
   fi
   if command -v zstd >/dev/null; then
@@ -53,27 +60,65 @@ for log in all one; do
 done
 cd "$work"
 
-# once COMMAND: "wall cpu" in seconds. The output goes through cat: grep stops
-# at the first match when it writes to /dev/null.
+# run COMMAND: its output in out, its wall and CPU seconds in time.txt. The
+# output goes through cat: grep stops at the first match when it writes to
+# /dev/null.
 TIMEFORMAT='%R %U %S'
+run() {
+  local rc=0
+  { time bash -o pipefail -c "$1" 2>errors.txt | cat >out; } 2>time.txt || rc=$?
+  [ $rc = 0 ] && return
+  echo "bench-logs: exit $rc: $1" >&2
+  cat errors.txt >&2
+  exit 2
+}
+
+# counted COMMAND SAMPLES: that what run left in out is this many; none: there is
+# nothing to count.
+counted() {
+  local got
+  case $1 in
+    *" stats"*) got=$(sed -n 's/^Total: \([0-9,]*\) samples.*/\1/p' out | tr -d ,) ;;
+    *) got=$(head -c 100 out) ;;
+  esac
+  [ -z "$2" ] || [ "$got" = "$2" ] && return
+  echo "bench-logs: ${got:-nothing} counted in place of $2: $1" >&2
+  exit 2
+}
+
+# once COMMAND SAMPLES: "wall cpu" in seconds.
 once() {
-  { time bash -c "$1" 2>/dev/null | cat >out; } 2>time.txt
+  run "$1"
+  counted "$1" "$2"
   awk '{ printf "%.3f %.3f\n", $1, $2 + $3 }' time.txt
 }
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 missed=0
-# pair NAME LIMIT OURS THEIRS: OURS may take LIMIT times what THEIRS takes.
+skipped=0
+# skip NAME TOOL: says that NAME is not measured for want of TOOL.
+skip() {
+  printf '%-28s skipped: no %s\n' "$1" "$2"
+  skipped=1
+}
+
+# pair NAME LIMIT TOOL OURS THEIRS: OURS may take LIMIT times what THEIRS takes,
+# which is TOOL's work. Both count $samples, but for a THEIRS that only copies.
 pair() {
-  local name=$1 limit=$2 ours=$3 theirs=$4
+  local name=$1 limit=$2 tool=$3 ours=$4 theirs=$5 count=$samples
+  if ! command -v "$tool" >/dev/null; then
+    skip "$name" "$tool"
+    return
+  fi
+  case $theirs in *sampled*) ;; *) count= ;; esac
   : >a.txt
   : >b.txt
   : >ratio.txt
   for _ in $(seq "$rounds"); do
     local a b
-    a=$(once "$ours")
-    b=$(once "$theirs")
+    a=$(once "$ours" "$samples")
+    b=$(once "$theirs" "$count")
     echo "$a" >>a.txt
     echo "$b" >>b.txt
     echo "$a $b" | awk '{ print $1 / ($3 > 0 ? $3 : 0.001) }' >>ratio.txt
@@ -94,24 +139,51 @@ printf '%-28s %7s %7s   %7s %7s   %6s\n' "" "tbl s" "cpu s" "other s" "cpu s" ra
 for log in all one; do
   limit=0.35
   [ $log = one ] && limit=0.40
-  pair "$log: grep -c" $limit "$TBL stats $log.log" "grep -c sampled $log.log"
-  if command -v rg >/dev/null; then pair "$log: rg -c" 1 "$TBL stats $log.log" "rg -c sampled $log.log"; fi
-  pair "$log: wc -l" 99 "$TBL stats $log.log" "wc -l $log.log"
-  pair "$log: cat | grep -c" 1 "cat $log.log | $TBL stats" "cat $log.log | grep -c sampled"
+  samples=$(grep -c sampled $log.log)
+  pair "$log: grep -c" $limit grep "$TBL stats $log.log" "grep -c sampled $log.log"
+  pair "$log: rg -c" 1 rg "$TBL stats $log.log" "rg -c sampled $log.log"
+  pair "$log: wc -l" 99 wc "$TBL stats $log.log" "wc -l $log.log"
+  pair "$log: cat | grep -c" 1 cat "cat $log.log | $TBL stats" "cat $log.log | grep -c sampled"
   if [ -e $log.gz ]; then
-    pair "$log: zcat | grep -c" 0.40 "$TBL stats $log.gz" "zcat $log.gz | grep -c sampled"
-    pair "$log: pigz -dc" 1.25 "$TBL stats $log.gz" "pigz -dc $log.gz"
+    pair "$log: zcat | grep -c" 0.40 zcat "$TBL stats $log.gz" "zcat $log.gz | grep -c sampled"
+    pair "$log: pigz -dc" 1.25 pigz "$TBL stats $log.gz" "pigz -dc $log.gz"
+  else
+    skip "$log: gzip" "pigz or gzip"
   fi
-  if [ -e $log.zst ]; then pair "$log: zstd -dc" 1.25 "$TBL stats $log.zst" "zstd -dcf $log.zst"; fi
+  if [ -e $log.zst ]; then
+    pair "$log: zstd -dc" 1.25 zstd "$TBL stats $log.zst" "zstd -dcf $log.zst"
+  else
+    skip "$log: zstd -dc" zstd
+  fi
 done
 
-# Memory, by the kernel's count of the largest resident set.
-if [ -x /usr/bin/time ]; then
+# resident FILE CORES: the largest resident set, by the kernel's count, may be
+# 64 MiB and 0.25 MiB per core and kept run, of which there is one.
+resident() {
+  local f=$1 cores=$2 limit verdict=ok
+  if [ ! -e "$f" ]; then
+    skip "$f: memory" "${f##*.} file"
+    return
+  fi
+  samples=$(grep -c sampled "${f%.*}.log")
+  run "'$gnutime' -f %M -o rss.txt $TBL stats $f"
+  counted "$TBL stats $f" "$samples"
+  limit=$(awk -v c="$cores" 'BEGIN { print 64 + 0.25 * c }')
+  if awk -v l="$limit" 'END { exit !($1 > l * 1024) }' rss.txt; then
+    verdict=MISSED
+    missed=1
+  fi
+  printf '%-28s %7.1f MiB resident   <= %g  %s\n' "$f" "$(awk 'END { print $1 / 1024 }' rss.txt)" "$limit" "$verdict"
+}
+
+if gnutime=$(type -P time); then
   "./genlog" -seed 2 -bytes "$bytes" -cores 256 >many.log
-  for f in all.log all.gz one.zst many.log; do
-    [ -e "$f" ] || continue
-    /usr/bin/time -f '%M' -o rss.txt "$TBL" stats "$f" >/dev/null 2>&1 || true
-    printf '%-28s %7.1f MiB resident\n' "$f" "$(tail -1 rss.txt | awk '{ print $1 / 1024 }')"
-  done
+  resident all.log 4
+  resident all.gz 4
+  resident one.zst 4
+  resident many.log 256
+else
+  skip memory "GNU time"
 fi
-exit $missed
+[ $missed = 0 ] || exit 1
+[ $skipped = 0 ] || exit 3

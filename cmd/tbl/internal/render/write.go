@@ -159,25 +159,31 @@ func writeJSON(w io.Writer, d *Document) error {
 func writeCSV(w io.Writer, d *Document) error {
 	d = d.visible()
 	c := csv.NewWriter(w)
+	write := func(cells ...string) error {
+		for i := range cells {
+			cells[i] = inSheet(cells[i])
+		}
+		return c.Write(cells)
+	}
 	for _, b := range d.Blocks {
 		if b.Table == nil {
 			continue
 		}
-		if err := c.Write(append([]string{"table"}, b.Table.units()...)); err != nil {
+		if err := write(append([]string{"table"}, b.Table.units()...)...); err != nil {
 			return err
 		}
 		for _, r := range b.Table.Rows {
-			if err := c.Write(append([]string{b.Table.Name}, cells(r, plain)...)); err != nil {
+			if err := write(append([]string{b.Table.Name}, cells(r, plain)...)...); err != nil {
 				return err
 			}
 		}
 	}
 	if len(d.Verdicts) > 0 {
-		if err := c.Write([]string{"table", "name", "state", "line"}); err != nil {
+		if err := write("table", "name", "state", "line"); err != nil {
 			return err
 		}
 		for _, v := range d.Verdicts {
-			if err := c.Write([]string{"verdicts", string(v.Name), v.State.String(), v.Line}); err != nil {
+			if err := write("verdicts", string(v.Name), v.State.String(), v.Line); err != nil {
 				return err
 			}
 		}
@@ -206,12 +212,10 @@ func (t *Table) units() []string {
 func writeMarkdown(w io.Writer, d *Document) error {
 	d = d.visible()
 	b := bufio.NewWriter(w)
-	// The pipe is escaped by us: it would end the cell.
-	esc := strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
 	if d.VerdictFirst && d.Overall != nil {
-		fmt.Fprintf(b, "**%s**\n\n", esc.Replace(d.Overall.Line))
+		fmt.Fprintf(b, "**%s**\n\n", inMarkdown(d.Overall.Line))
 		if len(d.Verdicts) > 1 || len(d.Verdicts) == 1 && len(d.Verdicts[0].Causes) > 0 {
-			markdownVerdicts(b, d, esc)
+			markdownVerdicts(b, d)
 			fmt.Fprintln(b)
 		}
 	}
@@ -220,10 +224,10 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		case i == 0 && d.VerdictFirst && d.Overall != nil && bl.Line == d.Overall.Line:
 			continue // said above
 		case bl.Heading:
-			fmt.Fprintf(b, "## %s\n\n", esc.Replace(bl.Line))
+			fmt.Fprintf(b, "## %s\n\n", inMarkdown(bl.Line))
 			continue
 		case bl.Code:
-			fmt.Fprintf(b, "```sh\n%s\n```\n\n", bl.Line)
+			fmt.Fprintf(b, "%[1]ssh\n%[2]s\n%[1]s\n\n", fence(bl.Line), bl.Line)
 			continue
 		case bl.Table == nil:
 			fmt.Fprintf(b, "%s\n\n", markdownLine(bl.Line))
@@ -232,7 +236,7 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		t := bl.Table
 		row := func(cs []string) {
 			for _, c := range cs {
-				fmt.Fprintf(b, "| %s ", esc.Replace(c))
+				fmt.Fprintf(b, "| %s ", inMarkdown(c))
 			}
 			fmt.Fprintln(b, "|")
 		}
@@ -248,9 +252,9 @@ func writeMarkdown(w io.Writer, d *Document) error {
 		fmt.Fprintln(b)
 	}
 	if !d.VerdictFirst {
-		markdownVerdicts(b, d, esc)
+		markdownVerdicts(b, d)
 		if d.Overall != nil {
-			fmt.Fprintf(b, "\n**%s**\n", esc.Replace(d.Overall.Line))
+			fmt.Fprintf(b, "\n**%s**\n", inMarkdown(d.Overall.Line))
 		}
 	}
 	for _, l := range d.Closing {
@@ -259,8 +263,10 @@ func writeMarkdown(w io.Writer, d *Document) error {
 	return b.Flush()
 }
 
-// markdownLine keeps a line from becoming a list, a heading or a quotation.
+// markdownLine keeps a line from becoming a list, a heading or a quotation, and
+// what is in it as inMarkdown does.
 func markdownLine(l string) string {
+	l = inMarkdown(l)
 	rest := strings.TrimLeft(l, " ")
 	if rest != "" && strings.ContainsRune("*#->+", rune(rest[0])) {
 		return l[:len(l)-len(rest)] + `\` + rest
@@ -268,11 +274,11 @@ func markdownLine(l string) string {
 	return l
 }
 
-func markdownVerdicts(w io.Writer, d *Document, esc *strings.Replacer) {
+func markdownVerdicts(w io.Writer, d *Document) {
 	for _, v := range d.Verdicts {
-		fmt.Fprintf(w, "- **%s** (%s): %s\n", v.Name, v.State, esc.Replace(v.Line))
+		fmt.Fprintf(w, "- **%s** (%s): %s\n", inMarkdown(string(v.Name)), v.State, inMarkdown(v.Line))
 		for _, c := range v.Causes {
-			fmt.Fprintf(w, "  - %s\n", esc.Replace(c))
+			fmt.Fprintf(w, "  - %s\n", inMarkdown(c))
 		}
 	}
 }

@@ -51,6 +51,68 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestInMarkdown: others' text makes no element, link, code or emphasis; ours
+// stays readable as it is.
+func TestInMarkdown(t *testing.T) {
+	for in, want := range map[string]string{
+		"<script>alert(1)</script>":  `\<script>alert(1)\</script>`,
+		"<!-- x <?y <http://e>":      `\<!-- x \<?y \<http://e>`,
+		"p99<50, p < 1e-12, a<=b":    "p99<50, p < 1e-12, a<=b",
+		"[x](http://e) ![i](//e)":    `\[x](http://e) !\[i](//e)`,
+		"a&lt;b &#60; R & D, 5 && 6": `a\&lt;b \&#60; R & D, 5 && 6`,
+		`a|b \| \<b> \x1b end\`:      `a\|b \\\| \\\<b> \x1b end\\`,
+		"*a* **b** 3 * 4 1,234*":     `\*a\* \*\*b\*\* 3 * 4 1,234\*`,
+		"localdb_tmm_2_5948, _x_ a_": `localdb_tmm_2_5948, \_x\_ a\_`,
+		"~~gone~~ ~ 5":               `\~\~gone\~\~ ~ 5`,
+		"`tbl stats --rule mean` or": "`tbl stats --rule mean` or",
+		"`<b>`, `` `a|b`; `é`":       "\\`\\<b>\\`, \\`\\` \\`a\\|b\\`; \\`é\\`",
+		"open ` only":                "open \\` only",
+		"":                           "",
+	} {
+		if got := inMarkdown(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestMarkdownIsNoPage: whatever is others' text, in every place of the form.
+func TestMarkdownIsNoPage(t *testing.T) {
+	const evil = "<script>alert(1)</script>[x](http://e)"
+	v := verdict.Verdict{Name: evil, State: verdict.Fail, Line: evil, Causes: []string{evil}}
+	d := &Document{Command: "stats", Verdicts: []verdict.Verdict{v, v}, Overall: &v, Closing: []string{evil}}
+	d.Linef("%s", evil)
+	d.Append("names", evil).Row(evil, Marked{evil, evil}, verdict.Name(evil))
+	d.Blocks = append(d.Blocks, Block{Line: evil, Heading: true})
+	for _, first := range []bool{false, true} {
+		d.VerdictFirst = first
+		text := written(t, d, "markdown")
+		if n := strings.Count(text, `\<script>`); n < 10 || n != strings.Count(text, "<script>") || n != strings.Count(text, `\[x]`) || n != strings.Count(text, "[x]") {
+			t.Errorf("%d escaped of\n%s", n, text)
+		}
+	}
+	d = &Document{Blocks: []Block{{Code: true, Line: "tbl load --key-prefix '\n```\n" + evil}}}
+	if text := written(t, d, "markdown"); !strings.HasPrefix(text, "````sh\n") || !strings.HasSuffix(text, "\n````\n\n") {
+		t.Errorf("the code ends early:\n%s", text)
+	}
+}
+
+// TestInSheet: a spreadsheet runs no name as a formula, and numbers stay numbers.
+func TestInSheet(t *testing.T) {
+	for in, want := range map[string]string{
+		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "+x": "'+x", "-cmd|' /C calc'!A0": "'-cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0": "'-2+3+cmd|' /C calc'!A0", "-.x": "'-.x",
+		"-5": "-5", "+1.5e+06": "+1.5e+06", "-22.14%": "-22.14%", "-1.2% … +3.0%": "-1.2% … +3.0%", "-": "-", "a=b": "a=b", "5": "5", "": "",
+	} {
+		if got := inSheet(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	d := &Document{Verdicts: []verdict.Verdict{{Name: verdict.Assert, Line: "=v"}}}
+	d.Append("names", "=h", "n").Row("=c", int64(-3))
+	if text := written(t, d, "csv"); text != "table,'=h,n\nnames,'=c,-3\ntable,name,state,line\nverdicts,ASSERT,not judged,'=v\n" {
+		t.Errorf("csv:\n%s", text)
+	}
+}
+
 // TestMarkdownLine keeps lines of text from becoming lists, headings and quotes.
 func TestMarkdownLine(t *testing.T) {
 	for l, want := range map[string]string{

@@ -28,7 +28,9 @@ type Figures struct {
 // p99_clicks, "rate" for rate_per_s, "slow" with a per cent value for
 // slow_share) or be another one of the same kind ("p99_ms" for p99_ns). Alone it
 // means the figure of the whole, and every core where only cores have it;
-// "cores.2.p99" is that of one core, "cores.*.p99" that of every core.
+// "cores.2.p99" is that of one core, "cores.*.p99" that of every core; what
+// stands in a list goes by its name there, or its place ("devices.a.restarts",
+// "runs.0.elapsed_ns").
 // OP is one of < <= > >= == !=. VALUE is a number, with "%" for a share, or a
 // time with its unit (20ms). Commas may part its thousands
 // (4,400), not those of a share.
@@ -120,6 +122,9 @@ func (a *Assertion) parseValue(s string) (float64, error) {
 	}
 	return f * scale, nil
 }
+
+// Figure is the name of the figure, without that of a core.
+func (a Assertion) Figure() string { return a.name }
 
 // String is the assertion as it was written.
 func (a Assertion) String() string { return a.text }

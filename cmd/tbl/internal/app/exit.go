@@ -29,7 +29,7 @@ var exitCodes = [...]struct {
 	{exitFail, "A verdict fails, or an --assert doesn't hold."},
 	{exitUsage, "A flag, an argument or a file is wrong. One line on stderr says what; nothing was sent."},
 	{exitIncomplete, "There is not enough evidence: the dataplane could not be reached, or cores were not heard."},
-	{exitInterrupted, "Interrupted. What was measured until then is printed."},
+	{exitInterrupted, "Interrupted. What was measured until then is printed. (Ctrl-C is the end, no interruption, of what has no other: stats --follow, --log-cmd and --syslog-listen end with their verdict's code.)"},
 }
 
 // exitError is an error that knows its code.

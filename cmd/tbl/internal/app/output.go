@@ -292,7 +292,7 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		}
 	}
 	for _, as := range o.asserts {
-		for _, f := range figures.Sets(fields) {
+		for _, f := range figures.SetsFor(fields, as.Figure()) {
 			v := as.Judge(f.Figures)
 			if f.Of != "" {
 				v.Line += " (" + f.Of + ")"

@@ -39,7 +39,7 @@ func (a *app) statsCommand() *cli.Command {
 			stringFlag("", "expect-owner", "", "with --probes: core `K` that must own every name"),
 			among(stringFlag("", "rule", string(verdict.RuleShare), "share (share of slow samples, with its interval) or mean (plain)"), rules()...),
 			among(stringFlag("", "group-by", "", "summarise by subtable, host or minute too"), logreport.GroupKinds()...),
-			boolFlag("", "follow", "go on as the file grows, across rotation; a table about every two seconds on stderr"),
+			boolFlag("", "follow", "go on as the file grows, across rotation, until Ctrl-C ends it with the verdict's exit code; a table about every two seconds on stderr"),
 			stringFlag("", "since", "", "leave out what is older than `TIME`: as logs write it (May 6 16:02:11), 2026-05-06T16:02:11, 16:02 of today, or 90m or 3d for so long ago"),
 			stringFlag("", "until", "", "leave out what is younger than `TIME`"),
 			among(stringFlag("", "run", "last", "which run: last, all, or a number from 1"), "last", "all"),

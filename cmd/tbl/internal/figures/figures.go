@@ -19,18 +19,21 @@ import (
 // written, with the document's figures beside the result's own fields. No list
 // in it is null.
 func Fields(d *render.Document) (map[string]any, error) {
-	raw, err := json.Marshal(listed(d.Data))
-	if err != nil {
-		return nil, fmt.Errorf("encode the result: %w", err)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
 	fields := map[string]any{}
-	if err := dec.Decode(&fields); err != nil {
-		return nil, fmt.Errorf("encode the result: %w", err)
+	parts := []any{d.Data}
+	if d.Extra != nil {
+		parts = append(parts, d.Extra)
 	}
-	for name, v := range d.Extra {
-		fields[name] = v
+	for _, part := range parts {
+		raw, err := json.Marshal(listed(part))
+		if err != nil {
+			return nil, fmt.Errorf("encode the result: %w", err)
+		}
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if err := dec.Decode(&fields); err != nil {
+			return nil, fmt.Errorf("encode the result: %w", err)
+		}
 	}
 	for name, v := range d.Figures {
 		if _, taken := fields[name]; !taken {
@@ -64,7 +67,40 @@ func Sets(fields map[string]any) []Set {
 		}
 		return out
 	}
-	return []Set{{Figures: figuresOf(fields)}}
+	return []Set{{Figures: figuresOfOne(fields)}}
+}
+
+// SetsFor are the figures that an assertion about one figure is held against:
+// Sets, but those of the whole where the figure's name says itself which part
+// is meant, as devices.NAME.restarts does.
+func SetsFor(fields map[string]any, figure string) []Set {
+	list, _, _ := strings.Cut(figure, ".")
+	if _, ok := fields[list].([]any); ok {
+		return []Set{{Figures: figuresOf(fields)}}
+	}
+	return Sets(fields)
+}
+
+// figuresOfOne are those of the whole, and of the only device what neither the
+// whole nor a core has.
+func figuresOfOne(fields map[string]any) verdict.Figures {
+	f := figuresOf(fields)
+	devices, _ := fields["devices"].([]any)
+	if len(devices) != 1 {
+		return f
+	}
+	only, _ := devices[0].(map[string]any)
+	for name, v := range figuresOf(only).All {
+		_, taken := f.All[name]
+		for _, core := range f.Cores {
+			_, has := core[name]
+			taken = taken || has
+		}
+		if !taken {
+			f.All[name] = v
+		}
+	}
+	return f
 }
 
 func figuresOf(fields map[string]any) verdict.Figures {
@@ -99,8 +135,20 @@ func figuresOf(fields map[string]any) verdict.Figures {
 	return f
 }
 
+// nameOf is what an element of a list is called; empty: it has no name.
+func nameOf(element any) string {
+	m, _ := element.(map[string]any)
+	for _, field := range [...]string{"subtable", "device", "design", "node", "client", "name"} {
+		if name, ok := m[field].(string); ok {
+			return name
+		}
+	}
+	return ""
+}
+
 // flatten adds the numbers in v under their names, nested ones joined by
-// dots; true is 1, false 0. The response times stand under their short names
+// dots; true is 1, false 0. What stands in a list goes by its place, from 0, and
+// by its name where it has one. The response times stand under their short names
 // too.
 func flatten(out map[string]float64, name string, v any) {
 	join := func(k string) string { return strings.TrimPrefix(name+"."+k, ".") }
@@ -112,6 +160,13 @@ func flatten(out map[string]float64, name string, v any) {
 	case []any:
 		for i, e := range v {
 			flatten(out, join(strconv.Itoa(i)), e)
+		}
+		seen := map[string]bool{}
+		for _, e := range v {
+			if own := nameOf(e); own != "" && !seen[own] {
+				seen[own] = true
+				flatten(out, join(own), e)
+			}
 		}
 	case json.Number:
 		if x, err := v.Float64(); err == nil {

@@ -1,5 +1,7 @@
 package table
 
+import "math/bits"
+
 // index finds records by hash. It is extendible hashing (Fagin et al. 1979):
 // a directory of small segments, each with open addressing, of which a full
 // one splits and two sparse ones merge by themselves. Growth therefore costs
@@ -34,6 +36,29 @@ const (
 // line is as much as memory delivers at a time. Its records stand at its
 // front; those who find it full are in the next one that isn't.
 type line [lineSlots]uint64
+
+// full says that no slot is free.
+func (l *line) full() bool { return l[lineSlots-1] != 0 }
+
+// match is the slots with this tag, a bit each; for tag 0 the free ones too.
+//
+// It and used are without branches: which slot it is can't be predicted, and a
+// wrong guess would come out only when the line has arrived from memory. As it
+// is, the processor goes on with what follows while it waits.
+func (l *line) match(tag uint32) (m uint8) {
+	for j, v := range l {
+		m |= uint8((uint64(uint32(v>>32)^tag)-1)>>63) << j
+	}
+	return m
+}
+
+// used is how many slots are taken.
+func (l *line) used() (n int) {
+	for _, v := range l {
+		n += int((v | -v) >> 63)
+	}
+	return n
+}
 
 // segment is the records whose tags agree in the first depth bits. A segment's
 // number may change when others go: there are no gaps.
@@ -75,22 +100,19 @@ func (ix *index) insert(tag, ref uint32) {
 // put adds a slot to a segment's lines.
 func put(lines []line, v uint64) {
 	for i := home(uint32(v >> 32)); ; i++ {
-		l := &lines[i]
-		for j := range l {
-			if l[j] == 0 {
-				l[j] = v
-				return
-			}
+		if l := &lines[i]; !l.full() {
+			l[l.used()%lineSlots] = v
+			return
 		}
 	}
 }
 
 // find is where a slot is that is known to be there.
 func find(lines []line, v uint64) (at uint8, slot int) {
-	for i := home(uint32(v >> 32)); ; i++ {
-		l := &lines[i]
-		for j := range l {
-			if l[j] == v {
+	tag := uint32(v >> 32)
+	for i := home(tag); ; i++ {
+		for m := lines[i].match(tag); m != 0; m &= m - 1 {
+			if j := bits.TrailingZeros8(m); lines[i][j] == v {
 				return i, j
 			}
 		}
@@ -147,10 +169,7 @@ func beyond(lines []line, gap uint8) (at uint8, slot int, ok bool) {
 
 // close takes out slot j, and says whether the line was full.
 func (l *line) close(j int) (full bool) {
-	last := lineSlots - 1
-	for last > 0 && l[last] == 0 {
-		last--
-	}
+	last := l.used() - 1
 	l[j] = l[last]
 	l[last] = 0
 	return last == lineSlots-1

@@ -10,6 +10,7 @@ package table
 import (
 	"bytes"
 	"math"
+	"math/bits"
 
 	"tbl/target"
 )
@@ -102,14 +103,15 @@ func (st *Store) subtable(name []byte) uint32 {
 	tag := st.nameTag(name)
 	lines := st.names.linesOf(tag)
 	for i := home(tag); ; i++ {
-		for _, v := range &lines[i] {
-			if v == 0 {
-				return 0
-			}
-			if ref := uint32(v); uint32(v>>32) == tag && bytes.Equal(st.key(ref), name) {
+		l := &lines[i]
+		for m := l.match(tag); m != 0; m &= m - 1 {
+			if ref := uint32(l[bits.TrailingZeros8(m)]); ref != 0 && bytes.Equal(st.key(ref), name) {
 				st.last = ref
 				return ref
 			}
+		}
+		if !l.full() {
+			return 0
 		}
 	}
 }
@@ -133,20 +135,21 @@ func (st *Store) makeSubtable(name []byte) uint32 {
 func (st *Store) lookup(sub uint32, key []byte, tag uint32) uint32 {
 	lines := st.keys.linesOf(tag)
 	for i := home(tag); ; i++ {
-		for _, v := range &lines[i] {
-			if v == 0 {
+		l := &lines[i]
+		for m := l.match(tag); m != 0; m &= m - 1 {
+			ref := uint32(l[bits.TrailingZeros8(m)])
+			if ref == 0 {
 				return 0
 			}
-			if uint32(v>>32) != tag {
-				continue
-			}
-			ref := uint32(v)
 			c := &st.chunks[ref>>slotBits]
 			slot := ref & slotMask
 			r := &c.head[slot]
 			if off := slot * c.size; r.sub == sub && bytes.Equal(c.data[off:off+r.keyLen], key) {
 				return ref
 			}
+		}
+		if !l.full() {
+			return 0
 		}
 	}
 }

@@ -11,6 +11,13 @@ import (
 // the recommendation that follows from them.
 func Session(r *session.Result) *Document {
 	d := &Document{Command: "session", Data: r, Verdicts: r.Verdicts}
+	var failed, sent int64
+	for _, x := range r.Designs {
+		failed, sent = failed+x.Failed, sent+x.Operations
+	}
+	if sent > 0 {
+		d.Figures = map[string]float64{"errors_share": float64(failed) / float64(sent)}
+	}
 	pace := "all as fast as answered, without pauses (those of --think need --arrivals)"
 	if r.Arrivals > 0 {
 		pace = fmt.Sprintf("%s between them, sessions %s beginning", Duration(time.Duration(r.ThinkNS)), Rate(r.Arrivals))

@@ -335,7 +335,7 @@ func TestGrowthIsOfTheArrivals(t *testing.T) {
 		if virtual {
 			cfg.Clock = refplane.Model
 		}
-		r, err := session.Run(t.Context(), plane(t, cfg), session.Config{Sessions: 2000})
+		r, err := session.Run(t.Context(), plane(t, cfg), session.Config{Sessions: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,15 @@ package logparse_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"tbl/logparse"
+	"tbl/logparse/input"
 	"tbl/logparse/logline"
 )
 
@@ -129,6 +132,80 @@ func TestWindowAcrossNewYear(t *testing.T) {
 	run := r.Devices[0].LastRuns[0]
 	if !run.First.Equal(since) || !run.Last.Equal(until) {
 		t.Errorf("run from %v to %v", run.First, run.Last)
+	}
+}
+
+// moment is one as users write it, on the day of now.
+func moment(t *testing.T, in string, now time.Time) logline.Moment {
+	t.Helper()
+	if in == "" {
+		return logline.Moment{}
+	}
+	m, err := logline.ParseMoment(in, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Limits without a year are the same for all files of a set: those of the
+// newest. What is read from a pipe ends now.
+func TestWindowWithoutYears(t *testing.T) {
+	dir := t.TempDir()
+	day := func(y int, m time.Month, d int) time.Time { return time.Date(y, m, d, 12, 0, 0, 0, time.UTC) }
+	lines := func(days ...time.Time) string {
+		text := ""
+		for i, d := range days {
+			text += at(d.Format(time.Stamp), "b", 1, i+1)
+		}
+		return text
+	}
+	file := func(name string, changed time.Time, text string) input.Input {
+		path := write(t, filepath.Join(dir, name), []byte(text))
+		if err := os.Chtimes(path, changed, changed); err != nil {
+			t.Fatal(err)
+		}
+		return input.File(path)
+	}
+	autumn := []input.Input{
+		file("rot.0", day(2026, 11, 29), lines(day(2026, 11, 26), day(2026, 11, 28))),
+		file("rot.1", day(2026, 10, 1), lines(day(2026, 9, 29), day(2026, 9, 30))),
+	}
+	winter := lines(day(2025, 12, 20), day(2025, 12, 28), day(2026, 1, 3))
+	begun := file("begun", now, "")
+	for _, c := range []struct {
+		name         string
+		in           []input.Input
+		since, until string
+		want         int64
+	}{
+		{"a rotated set", autumn, "Nov 27", "", 1},
+		{"a rotated set", autumn, "Sep 30", "", 3},
+		{"a rotated set", autumn, "", "Sep 30", 1},
+		{"a rotated set", autumn, "Sep 30", "Nov 27", 2},
+		{"New Year, from a pipe", nil, "Dec 20", "", 3},
+		{"New Year, from a pipe", nil, "Dec 28", "Jan 2", 1},
+		{"New Year, from a pipe", nil, "", "Dec 25", 1},
+		{"New Year", []input.Input{file("ny", day(2026, 1, 10), winter)}, "Dec 20", "Jan 5", 3},
+		{"New Year", []input.Input{file("ny", day(2026, 1, 10), winter)}, "Dec 28", "", 2},
+		{"of an earlier year", []input.Input{file("old", day(2024, 5, 7), lines(day(2024, 5, 5), day(2024, 5, 6))), begun}, "May 6", "", 1},
+		{"of an earlier year, later", []input.Input{file("old", day(2024, 5, 7), lines(day(2024, 5, 5), day(2024, 5, 6)))}, "May 20", "", 0},
+		{"of an earlier year", []input.Input{file("old", day(2024, 5, 7), lines(day(2024, 5, 5), day(2024, 5, 6)))}, "", "May 20", 2},
+	} {
+		opt := options()
+		opt.Since, opt.Until = moment(t, c.since, now), moment(t, c.until, now)
+		in := c.in
+		if in == nil {
+			in = []input.Input{input.Reader("pipe", strings.NewReader(winter))}
+		}
+		if r := scan(t, opt, in...); r.Counts.Samples != c.want || r.Counts.Samples+r.Counts.Outside != r.Counts.Lines {
+			t.Errorf("%s, %q to %q: %d samples, want %d of %d", c.name, c.since, c.until, r.Counts.Samples, c.want, r.Counts.Lines)
+		}
+	}
+	// A file that was changed in the future has no lines of then.
+	r := scan(t, options(), file("future", day(2027, 2, 1), lines(day(2026, 1, 3))))
+	if first := r.Devices[0].LastRuns[0].First; !first.Equal(day(2026, 1, 3)) {
+		t.Errorf("a file changed in the future: its first line is of %v", first)
 	}
 }
 

@@ -38,8 +38,7 @@ type engine struct {
 	hostless bool
 	mixed    bool // a compressed file stands in the midst of the text
 	window   bool
-	since    time.Time // Options.Since and Until in this input; zero: no limit
-	until    time.Time
+	changed  time.Time // when the input was; zero: it may go on
 	pool     *pool
 }
 
@@ -103,11 +102,10 @@ func newEngine(opt *Options, pool *pool, speculative bool) *engine {
 	return e
 }
 
-// reference sets the time from which years are inferred in the next input.
+// reference makes years be inferred for an input last changed at changed.
 func (e *engine) reference(changed time.Time) {
-	ref := e.opt.reference(changed)
-	e.parser.SetReference(ref, e.opt.Location)
-	e.since, e.until = e.opt.Since.At(ref), e.opt.Until.At(ref)
+	e.changed = changed
+	e.parser.SetReference(e.opt.reference(changed), e.opt.Location)
 }
 
 // tally is the counts.
@@ -124,6 +122,9 @@ func (e *engine) devices() []*device {
 // feed takes the lines of buf, each ended by a newline; what follows the last newline is left.
 // It returns the number of bytes taken.
 func (e *engine) feed(buf []byte) int {
+	if e.changed.IsZero() { // a pipe or a live input, for days perhaps
+		e.reference(time.Time{})
+	}
 	end := bytes.LastIndexByte(buf, '\n') + 1
 	e.counts.Lines += e.parser.Each(buf[:end], &e.line, e.take)
 	e.counts.Bytes += int64(end)
@@ -234,7 +235,7 @@ func (e *engine) inWindow(l *logline.Line) bool {
 		e.counts.Undated++
 		return true
 	}
-	if !e.since.IsZero() && t.Before(e.since) || !e.until.IsZero() && t.After(e.until) {
+	if from, to := e.opt.from, e.opt.to; !from.IsZero() && t.Before(from) || !to.IsZero() && t.After(to) {
 		e.counts.Outside++
 		return false
 	}

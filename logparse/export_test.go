@@ -11,6 +11,7 @@ type Cutter struct{ buf block }
 
 func (c *Cutter) Scan(opt Options, data []byte, at int) *Result {
 	opt.defaults()
+	opt.limit(nil)
 	e := newEngine(&opt, &pool{}, false)
 	r := io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:]))
 	if err := c.buf.stream(context.Background(), r, e); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,3 +218,71 @@ func TestSnapshotOfAPipe(t *testing.T) {
 		t.Errorf("%+v, %v", r.Counts, err)
 	}
 }
+
+// What has no end of its own is read for days: years are inferred from the time
+// that it has become, limits from the time at which they were given.
+func TestReadForDays(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	begun := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	var passed atomic.Int64
+	opt := options()
+	opt.Now, opt.Run = begun, logparse.RunLast
+	opt.Clock = func() time.Time { return begun.Add(time.Duration(passed.Load())) }
+	opt.Since = moment(t, "Dec 31 12:00", begun)
+	stamped := func(after time.Duration, writes int) string {
+		return at(begun.Add(after).Format(time.Stamp), "b", 1, writes)
+	}
+	check := func(what string, r *logparse.Result, err error) {
+		t.Helper()
+		if err != nil || r.Counts.Samples != 4 || r.Counts.Outside != 1 || len(r.Devices[0].LastRuns) != 2 {
+			t.Fatalf("%s: %+v, %v", what, r, err)
+		}
+		if first := r.Devices[0].LastRuns[1].First; !first.Equal(begun.Add(30 * time.Hour)) {
+			t.Errorf("%s: run 2 began at %v", what, first)
+		}
+		if last := r.Devices[0].LastRuns[1].Last; !last.Equal(begun.Add(400 * 24 * time.Hour)) {
+			t.Errorf("%s: run 2 ended at %v", what, last)
+		}
+	}
+	days := []struct {
+		passed time.Duration
+		text   string
+	}{
+		{0, stamped(-time.Minute, 10) + stamped(time.Hour, 20)},
+		{30 * time.Hour, stamped(30*time.Hour, 1)}, // of the new year, after a reload
+		{400 * 24 * time.Hour, stamped(300*24*time.Hour, 2) + stamped(400*24*time.Hour, 3)},
+	}
+
+	path := filepath.Join(t.TempDir(), "ltm")
+	appendTo(t, path, days[0].text)
+	w, err := logparse.Start(t.Context(), []input.Input{input.Follow(path, false)}, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := int64(strings.Count(days[0].text, "\n"))
+	for _, d := range days[1:] {
+		until(t, "the lines of a day", func() bool { return w.Lines() == lines })
+		passed.Store(int64(d.passed))
+		appendTo(t, path, d.text)
+		lines += int64(strings.Count(d.text, "\n"))
+	}
+	until(t, "the lines of the last day", func() bool { return w.Lines() == lines })
+	r, err := w.Stop(0, 0)
+	check("a followed file", r, err)
+
+	var text strings.Reader // of the day that is being read
+	pipe := readFunc(func(p []byte) (int, error) {
+		if text.Len() == 0 && len(days) > 0 {
+			passed.Store(int64(days[0].passed))
+			text.Reset(days[0].text)
+			days = days[1:]
+		}
+		return text.Read(p)
+	})
+	r, err = logparse.Scan(t.Context(), []input.Input{input.Reader("pipe", pipe)}, opt)
+	check("a pipe", r, err)
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }

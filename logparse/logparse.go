@@ -55,9 +55,11 @@ type Options struct {
 	// Empty: all.
 	Host string
 	// Since and Until limit the lines of ours by their time, both ends
-	// included; zero: no limit. Without a year they get it from each input, as
-	// its lines do. A line without a time is kept, and counted.
+	// included; zero: no limit. Without a year they get it once for all inputs,
+	// as logline.Window says, of a log that ends with the newest of them. A line
+	// without a time is kept, and counted.
 	Since, Until logline.Moment
+	from, to     time.Time // with their years
 	// Run selects the runs.
 	Run RunSelect
 	// AllLines gives PROBE lines to the sample collectors too.
@@ -72,6 +74,9 @@ type Options struct {
 	// the last such date before Now plus one day, or before the file's own time of
 	// change where that is earlier. Zero: time.Now().
 	Now time.Time
+	// Clock is what Now has become, while an input is read that may go on for
+	// days. Nil: Now and the time since the start.
+	Clock func() time.Time
 	// Location is the zone of times without one. Nil: time.Local.
 	Location *time.Location
 

@@ -14,6 +14,31 @@ import (
 	"tbl/logparse/logline"
 )
 
+// reference is the time from which years are inferred in an input that was last
+// changed at changed; zero: one that may go on.
+func (o *Options) reference(changed time.Time) time.Time {
+	now := o.Clock()
+	if !changed.IsZero() && changed.Before(now) {
+		return changed
+	}
+	return now
+}
+
+// limit finds the years of Since and Until: the same for all items, of which the
+// newest has the end of the log.
+func (o *Options) limit(items []*input.Source) {
+	var end time.Time
+	for _, it := range items {
+		if ref := o.reference(it.Changed); ref.After(end) && !(it.Regular && it.From == it.To) {
+			end = ref
+		}
+	}
+	if end.IsZero() {
+		end = o.Now
+	}
+	o.from, o.to = logline.Window(o.Since, o.Until, end, o.Now)
+}
+
 // inTimeOrder sorts regular files by the time of their first line, as a rotated
 // set wants it: ltm.2.gz, ltm.1, ltm. Files without a time, and
 // everything when a stream is among the inputs, stay as given, except that rotated
@@ -72,12 +97,8 @@ func firstTime(it *input.Source, opt *Options) time.Time {
 	defer r.Close()
 	buf := make([]byte, 64<<10)
 	n, _ := io.ReadFull(r, buf)
-	ref := opt.Now
-	if it.Changed.Before(ref) {
-		ref = it.Changed
-	}
 	var p logline.Parser
-	p.SetReference(ref, opt.Location)
+	p.SetReference(opt.reference(it.Changed), opt.Location)
 	var l logline.Line
 	for line := range bytes.Lines(buf[:n]) {
 		p.Parse(line, &l)

@@ -46,7 +46,6 @@ type pieces struct {
 // readPieces reads a pipe that nothing was read before.
 func (s *scan) readPieces(ctx context.Context, r io.Reader, changed time.Time) error {
 	p := &pieces{scan: s, changed: changed}
-	p.parser.SetReference(s.opt.reference(changed), s.opt.Location)
 	p.cut()
 	err := s.buf.stream(ctx, r, p)
 	order := p.inTimeOrder()
@@ -73,6 +72,7 @@ func (p *pieces) now() *piece { return p.all[len(p.all)-1] }
 func (p *pieces) tally() *Counts { return p.now().eng.tally() }
 
 func (p *pieces) feed(buf []byte) int {
+	p.parser.SetReference(p.scan.opt.reference(p.changed), p.scan.opt.Location) // it may go on for days
 	end := bytes.LastIndexByte(buf, '\n') + 1
 	for at := 0; at < end; {
 		n := p.leap(buf[at:end])

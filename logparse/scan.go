@@ -77,6 +77,11 @@ func (o *Options) defaults() {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
+	if o.Clock == nil {
+		// Without the monotonic clock, which may stop while the machine sleeps.
+		now, started := o.Now.Round(0), time.Now().Round(0)
+		o.Clock = func() time.Time { return now.Add(time.Since(started)) }
+	}
 	if o.Location == nil {
 		o.Location = time.Local
 	}
@@ -86,15 +91,6 @@ func (o *Options) defaults() {
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
-}
-
-// reference is the time from which the years of an input are inferred that was
-// changed last at changed, zero: not known.
-func (o *Options) reference(changed time.Time) time.Time {
-	if !changed.IsZero() && changed.Before(o.Now) {
-		return changed
-	}
-	return o.Now
 }
 
 // chunk is the size of the chunks of a file of size bytes: several for each worker.
@@ -142,6 +138,7 @@ func (s *scan) open(inputs []input.Input) error {
 		inTimeOrder(s.items, s.opt)
 	}
 	s.items = append(s.items, live...)
+	s.opt.limit(s.items)
 	return nil
 }
 

@@ -153,26 +153,77 @@ func TestParseMoment(t *testing.T) {
 		"2026-05-06T16:02:11+03:00": time.Date(2026, 5, 6, 13, 2, 11, 0, time.UTC),
 		"2026-05-06 16:02":          time.Date(2026, 5, 6, 16, 2, 0, 0, time.UTC),
 	} {
-		if m, err := logline.ParseMoment(in, now); err != nil || !m.At(now).Equal(want) || m.IsZero() {
-			t.Errorf("%q: %v, %v, want %v", in, m.At(now), err, want)
-		}
-	}
-	// The year is the log's.
-	for in, want := range map[string]time.Time{
-		"May 6 16:02": time.Date(2024, 5, 6, 16, 2, 0, 0, time.UTC),
-		"May 20":      time.Date(2024, 5, 20, 0, 0, 0, 0, time.UTC),
-		"Dec 31":      time.Date(2023, 12, 31, 0, 0, 0, 0, time.UTC),
-		"Feb 29":      time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
-		"2026-05-06":  time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC),
-	} {
 		m, err := logline.ParseMoment(in, now)
-		if got := m.At(time.Date(2024, 5, 7, 0, 0, 0, 0, time.UTC)); err != nil || !got.Equal(want) {
-			t.Errorf("%q in a log of May 2024: %v, %v, want %v", in, got, err, want)
+		if got, to := logline.Window(m, logline.Moment{}, now, now); err != nil || !got.Equal(want) || m.IsZero() || !to.IsZero() {
+			t.Errorf("%q: %v, %v, want %v", in, got, err, want)
 		}
 	}
 	for _, in := range []string{"", "yesterday", "25:00", "May 40 10:00", "--5m", "-99999999d"} {
 		if got, err := logline.ParseMoment(in, now); err == nil {
 			t.Errorf("%q: %v", in, got)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	old := time.Date(2024, 5, 7, 0, 0, 0, 0, time.UTC)
+	winter := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		since, until string
+		end          time.Time
+		from, to     string // empty: none
+	}{
+		// One alone is the last that is not over a month after the end …
+		{"May 6 16:02", "", old, "2024-05-06 16:02", ""},
+		{"May 26", "", old, "2024-05-26 00:00", ""},
+		{"Jun 20", "", old, "2023-06-20 00:00", ""},
+		{"", "May 26", old, "", "2024-05-26 00:00"},
+		{"", "Jun 20", old, "", "2023-06-20 00:00"},
+		{"Dec 31", "", old, "2023-12-31 00:00", ""},
+		{"Feb 29", "", old, "2024-02-29 00:00", ""},
+		// … nor over a day after now.
+		{"Dec 1 12:00", "", now, "2026-12-01 12:00", ""},
+		{"Dec 1 12:01", "", now, "2025-12-01 12:01", ""},
+		{"", "Dec 20", now, "", "2025-12-20 00:00"},
+		{"Dec 1 12:01", "", now.AddDate(0, 0, -20), "2025-12-01 12:01", ""},
+		{"Nov 29", "", now.AddDate(0, 0, -20), "2026-11-29 00:00", ""},
+		// Both: until is the first from since on.
+		{"Dec 20", "Jan 5", winter, "2025-12-20 00:00", "2026-01-05 00:00"},
+		{"Dec 20", "Jan 5", now, "2025-12-20 00:00", "2026-01-05 00:00"},
+		{"May 1", "Jul 20", old, "2024-05-01 00:00", "2024-07-20 00:00"},
+		{"May 6", "May 6", old, "2024-05-06 00:00", "2024-05-06 00:00"},
+		{"Jan 1", "Dec 31", winter, "2026-01-01 00:00", "2026-12-31 00:00"},
+		{"Apr 20", "Feb 29", old, "2024-04-20 00:00", "2028-02-29 00:00"},
+		{"Feb 29", "Feb 28", time.Date(2024, 12, 1, 0, 0, 0, 0, time.UTC), "2024-02-29 00:00", "2024-02-28 00:00"},
+		{"2025-12-20", "Jan 5", now, "2025-12-20 00:00", "2026-01-05 00:00"},
+		{"Dec 20", "2025-01-05", now, "2024-12-20 00:00", "2025-01-05 00:00"},
+		{"Jan 3", "2025-01-05", now, "2025-01-03 00:00", "2025-01-05 00:00"},
+		// Swapped, they stay so.
+		{"Dec 31", "Dec 2", winter, "2025-12-31 00:00", "2025-12-02 00:00"},
+		{"Dec 31", "Nov 30", winter, "2025-12-31 00:00", "2026-11-30 00:00"},
+		{"2026-05-07", "May 6", now, "2026-05-07 00:00", "2026-05-06 00:00"},
+		{"2026-05-07", "2026-05-06", now, "2026-05-07 00:00", "2026-05-06 00:00"},
+		{"2026-05-07", "2025-01-06", now, "2026-05-07 00:00", "2025-01-06 00:00"},
+	} {
+		var m [2]logline.Moment
+		var got [2]string
+		for i, in := range []string{c.since, c.until} {
+			var err error
+			if in != "" {
+				if m[i], err = logline.ParseMoment(in, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		from, to := logline.Window(m[0], m[1], c.end, now)
+		for i, at := range []time.Time{from, to} {
+			if !at.IsZero() {
+				got[i] = at.Format("2006-01-02 15:04")
+			}
+		}
+		if got != [2]string{c.from, c.to} {
+			t.Errorf("%q to %q in a log of %v: %q, want %q to %q", c.since, c.until, c.end, got, c.from, c.to)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (c *calendar) time(stamp []byte) time.Time {
 	if c.loc == nil {
 		c.loc = time.Local
 	}
-	t := parseStamp(stamp, c.ref, c.loc)
+	t := parseStamp(stamp, c.ref.Add(day), c.loc)
 	c.n = 0
 	if len(stamp) <= len(c.last) {
 		c.n = copy(c.last[:], stamp)
@@ -63,8 +63,12 @@ func (c *calendar) time(stamp []byte) time.Time {
 	return t
 }
 
-// parseStamp reads what stampEnd found. What is no date gives the zero time.
-func parseStamp(s []byte, ref time.Time, loc *time.Location) time.Time {
+// day is how far clocks may be apart: no line is later than the reference and it.
+const day = 24 * time.Hour
+
+// parseStamp reads what stampEnd found; without a year it is the last such time
+// that is not after limit. What is no date gives the zero time.
+func parseStamp(s []byte, limit time.Time, loc *time.Location) time.Time {
 	var year, day, clock int
 	var month time.Month
 	switch {
@@ -111,7 +115,6 @@ func parseStamp(s []byte, ref time.Time, loc *time.Location) time.Time {
 	if year > 0 {
 		return time.Date(year, month, day, h, m, sec, nano, loc)
 	}
-	limit := ref.Add(24 * time.Hour)
 	// From the latest year that fits; four steps more for the 29th of February.
 	for y := limit.In(loc).Year(); y > limit.Year()-10; y-- {
 		if t := time.Date(y, month, day, h, m, sec, nano, loc); !t.After(limit) && t.Day() == day {
@@ -146,7 +149,7 @@ func monthOf(s []byte) time.Month {
 }
 
 // Moment is a time as users give it. The zero value is none. One without a year
-// gets it where it is used, as lines get theirs.
+// gets it from the log that it limits: see Window.
 type Moment struct {
 	at    time.Time
 	stamp string // without a year; else empty
@@ -159,17 +162,56 @@ func MomentOf(t time.Time) Moment { return Moment{at: t} }
 // IsZero says that there is none.
 func (m Moment) IsZero() bool { return m.stamp == "" && m.at.IsZero() }
 
-// ahead is how long after a log's end a moment may lie that bounds it: what is
-// later is of the year before.
-const ahead = 30 * 24 * time.Hour
-
-// At is the time, with the year that it has in a log which was last written to
-// at ref: the last year in which it is not over a month later.
-func (m Moment) At(ref time.Time) time.Time {
+// last is the last such time that is not after limit, or the one with its year.
+func (m Moment) last(limit time.Time) time.Time {
 	if m.stamp == "" {
 		return m.at
 	}
-	return parseStamp([]byte(m.stamp), ref.Add(ahead), m.loc)
+	return parseStamp([]byte(m.stamp), limit, m.loc)
+}
+
+// first is the first such time from at on. m has no year.
+func (m Moment) first(at time.Time) time.Time {
+	y := at.In(m.loc).Year()
+	for range 9 { // the 29th of February may be eight years away
+		y++
+		if t := m.last(time.Date(y, 1, 1, 0, 0, 0, -1, m.loc)); !t.Before(at) {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// ahead is how long after a log's end a time may lie that limits it.
+const ahead = 30 * day
+
+// Window is since and until, zero: none, with their years, in a log that was last
+// written to at end, read at now. Without a year, since is the last such time
+// that is not over a month after end, over a day after now, or after an until
+// with a year; until is the first such time from since on, and without since it
+// is found as since is. Limits that are swapped, both with their years or less
+// than a month apart, stay so.
+func Window(since, until Moment, end, now time.Time) (from, to time.Time) {
+	// A limit may lie behind the end, to leave out everything or nothing. But
+	// what lies ahead of all lines is of the year before, as those lines are.
+	limit := end.Add(ahead)
+	if latest := now.Add(day); latest.Before(limit) {
+		limit = latest
+	}
+	from, to = since.last(limit), until.last(limit)
+	switch {
+	case since.IsZero() || until.IsZero():
+	case until.stamp == "":
+		if from.After(to) {
+			from = since.last(to)
+		}
+	default:
+		to = until.last(from)
+		if to.Year() != from.In(until.loc).Year() || from.Sub(to) >= ahead {
+			to = until.first(from)
+		}
+	}
+	return from, to
 }
 
 // ParseMoment reads a time as users give it to --since and --until: any form

@@ -140,7 +140,8 @@ func statsOptions(c *cli.Context, now time.Time) (opt logreport.Options, err err
 	if opt.Read.Until, err = moment(c, "until", now); err != nil {
 		return opt, err
 	}
-	if s, u := opt.Read.Since, opt.Read.Until; !s.IsZero() && !u.IsZero() && s.At(now).After(u.At(now)) {
+	// Whether they are swapped does not depend on the log, which isn't open yet.
+	if from, to := logline.Window(opt.Read.Since, opt.Read.Until, now, now); !to.IsZero() && from.After(to) {
 		return opt, usagef("--since is after --until")
 	}
 	return opt, nil

@@ -169,6 +169,21 @@ func TestSinceAndUntil(t *testing.T) {
 			t.Errorf("%q: exit %d, want%s\n%s%s", c.args, code, c.want, out, errs)
 		}
 	}
+	for _, c := range []struct {
+		since, until string
+		swapped      bool
+	}{
+		{"2026-05-07", "2026-05-06", true},
+		{"May 6 16:05", "May 6 16:02", true},
+		{"1h", "2h", true},
+		{"Dec 20", "Jan 5", false},
+		{"May 6 16:02", "May 6 16:05", false},
+	} {
+		code, out, errs := run(t, log, "stats", "--since", c.since, "--until", c.until)
+		if swapped := code == 2 && out == "" && errs == "tbl: --since is after --until\n"; swapped != c.swapped || code == 2 != c.swapped {
+			t.Errorf("--since %s --until %s: exit %d, %q, %q", c.since, c.until, code, out, errs)
+		}
+	}
 	for _, in := range []string{"yesterday", "25:00", "2026-13-01", "May 40"} {
 		if code, out, errs := run(t, log, "stats", "--since", in); code != 2 || out != "" || !strings.Contains(errs, "--since: time") {
 			t.Errorf("--since %s: exit %d, %q, %q", in, code, out, errs)

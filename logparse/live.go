@@ -114,10 +114,10 @@ func (w *Watcher) follow(ctx context.Context, it *input.Source) error {
 	e, b := s.main, &s.buf
 	b.n, b.shorter = 0, false
 	e.reference(time.Time{})
+	s.read = append(s.read, infoOf(it)) // snapshots name it, too
 	defer func() {
 		b.end(e)
 		w.count()
-		s.read = append(s.read, infoOf(it))
 		s.warnings = append(s.warnings, it.Warnings()...)
 	}()
 	shown := time.Now()

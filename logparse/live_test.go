@@ -200,7 +200,12 @@ func TestSnapshotOfAPipe(t *testing.T) {
 	shown := make(chan int64, 1000)
 	opt := options()
 	opt.Every = time.Millisecond
-	opt.Snapshot = func(r *logparse.Result) { shown <- r.Counts.Samples }
+	opt.Snapshot = func(r *logparse.Result) {
+		if len(r.Inputs) != 1 || r.Inputs[0].Name != "-" {
+			t.Errorf("a snapshot of %+v", r.Inputs)
+		}
+		shown <- r.Counts.Samples
+	}
 	w, err := logparse.Start(t.Context(), []input.Input{input.Stdin(pr)}, opt)
 	if err != nil {
 		t.Fatal(err)

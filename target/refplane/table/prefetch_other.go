@@ -2,4 +2,8 @@
 
 package table
 
+import "unsafe"
+
 func prefetch(*uint64) {}
+
+func prefetchWrite(unsafe.Pointer) {}

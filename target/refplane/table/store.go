@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"math"
 	"math/bits"
+	"unsafe"
 
 	"tbl/target"
 )
@@ -189,6 +190,10 @@ func (st *Store) find(sub uint32, key []byte, tag, now uint32) uint32 {
 	return ref
 }
 
+// recordsAhead: records are mostly made one behind the other, in memory that
+// left the caches long ago. So many ahead it is asked for.
+const recordsAhead = 16
+
 // create adds an entry that is known not to be there. The two parts of its
 // value are joined.
 func (st *Store) create(sub uint32, key, value []byte, tag, now, timeout, lifetime uint32) {
@@ -199,6 +204,10 @@ func (st *Store) create(sub uint32, key, value []byte, tag, now, timeout, lifeti
 	room := c.data[off : off+c.size]
 	copy(room[copy(room, key):], value)
 	r := &c.head[slot]
+	if next := slot + recordsAhead; int(next) < len(c.head) && c.size > 0 {
+		prefetchWrite(unsafe.Pointer(&c.head[next]))
+		prefetchWrite(unsafe.Pointer(&c.data[next*c.size]))
+	}
 	r.sub = sub
 	r.keyLen, r.valLen = uint32(len(key)), uint32(len(value))
 	r.created, r.touched = now, now

@@ -19,7 +19,7 @@ type holdings struct {
 // ask reads what the cores hold now. Only the reference dataplane tells.
 func ask(ctx context.Context, tgt target.Target) holdings {
 	var ans target.Answer
-	if tgt.Do(ctx, &target.Request{Op: target.OpStats}, &ans) != nil {
+	if target.Ask(ctx, tgt, target.OpStats, &ans) != nil {
 		return holdings{}
 	}
 	h := holdings{known: true}

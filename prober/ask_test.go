@@ -194,6 +194,28 @@ func TestResetUntilClean(t *testing.T) {
 	if err != nil || r.Clean || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "core 2 still had") || f.requests > 2100 {
 		t.Errorf("%v; clean %v, %v after %d requests", err, r.Clean, r.Warnings, f.requests)
 	}
+	if v := r.Verdicts[len(r.Verdicts)-1]; v.Name != verdict.Leak || v.State != verdict.Incomplete || !strings.Contains(v.Line, "somebody else writes") {
+		t.Errorf("%+v", v)
+	}
+	// Who doesn't wait for the end of it is told of no leak: nothing is known.
+	f = newFake(4, 3)
+	f.busy = 2
+	r, err = Reset(t.Context(), f, ResetConfig{})
+	if err != nil || r.Clean || len(r.Warnings) != 1 || slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Name == verdict.Leak }) {
+		t.Errorf("%v; clean %v, %v, %+v", err, r.Clean, r.Warnings, r.Verdicts)
+	}
+}
+
+// TestResetOfNamesWithoutEnd: an application that makes new names as fast as they
+// are cleared is not run after for ever.
+func TestResetOfNamesWithoutEnd(t *testing.T) {
+	f := newFake(4, 3)
+	f.table("app_0")["x"] = "1"
+	f.renames = true
+	r, err := Reset(t.Context(), f, ResetConfig{AllNames: true})
+	if err != nil || len(r.Orphans) != maxNameRounds {
+		t.Errorf("%v; %d names cleared, want %d", err, len(r.Orphans), maxNameRounds)
+	}
 }
 
 // Requests that were on their way at the same time have no order of their own.

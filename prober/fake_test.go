@@ -30,6 +30,7 @@ type fake struct {
 	noTable  bool
 	knowsOwn bool          // table answers tell the owner
 	slots    int           // blades, 0: none
+	renames  bool          // clearing a name makes a new one
 	busy     int           // core that somebody else writes to all the time, 0: none
 	perEntry time.Duration // that a probe takes longer for each entry
 	goneAt   int           // request from which nothing answers, 0: never
@@ -183,6 +184,9 @@ func (f *fake) doTable(req *target.Request, ans *target.Answer) {
 	case req.Op == target.OpResetName:
 		ans.Deleted = int64(len(t))
 		clear(t)
+		if f.renames {
+			f.table(fmt.Sprint("app_", f.requests))["x"] = "1"
+		}
 	case req.Table == target.TableDelete:
 		n := "0"
 		if _, ok := t[string(req.Key)]; ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,13 +260,13 @@ func TestResetTellsWhatIsLeft(t *testing.T) {
 		state       verdict.State
 		line        string
 	}{
-		{"clean", false, false, 0, 0, verdict.Pass, "nothing left"},
+		{"clean", false, false, 0, 0, verdict.Pass, "nothing left under any name"},
 		{"reload", true, false, 0, 40, verdict.Fail, "40 entries left under other names than the cores' own, those of an earlier discovery among them: localdb_tmm_"},
 		{"application", false, true, 0, 1, verdict.Warn, "1 entry left under other names than the cores' own; "},
 		{"both", true, true, 0, 41, verdict.Fail, "41 entries left under other names"},
 		{"names not told", true, false, target.OpNames, 40, verdict.Warn, "40 entries left under other names than the cores' own; "},
 		{"counts not told", true, false, target.OpStats, -1, verdict.Fail, "LEAK: entries left under other names than the cores' own, those of an earlier discovery"},
-		{"counts not told, clean", false, true, target.OpStats, -1, verdict.Pass, "nothing left under their names"},
+		{"counts not told, clean", false, true, target.OpStats, -1, verdict.Pass, "nothing left under their names and an earlier discovery's; what is under others, the dataplane doesn't tell"},
 	} {
 		p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
 		var tgt target.Target = p
@@ -302,11 +303,124 @@ func TestResetTellsWhatIsLeft(t *testing.T) {
 		if n, v := left(prober.ResetConfig{}); n != c.left || v.Name != verdict.Leak || v.State != c.state || !strings.Contains(v.Line, c.line) {
 			t.Errorf("%s: %d left, want %d: %v %q", c.name, n, c.left, v.State, v.Line)
 		}
-		if c.without == target.OpNames {
+		if c.without == target.OpNames { // those asked for can't be found
+			if n, v := left(prober.ResetConfig{AllNames: true}); n != c.left || v.Name != verdict.Leak || v.State != verdict.Fail || !strings.Contains(v.Line, "40 entries survived") || !strings.Contains(v.Causes[0], "`--all-names` cleared") {
+				t.Errorf("%s: %d left of all names: %+v", c.name, n, v)
+			}
 			continue
 		}
 		if n, v := left(prober.ResetConfig{AllNames: true}); n > 0 || v.Name != verdict.Leak || v.State != verdict.Pass {
 			t.Errorf("%s: %d left of all names: %+v", c.name, n, v)
+		}
+	}
+}
+
+// losing loses the first few answers to each operation that it names, and -1 has
+// never heard of it.
+type losing struct {
+	target.Target
+	answers map[target.Op]int
+}
+
+func (l losing) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	switch n := l.answers[req.Op]; {
+	case n < 0:
+		return &target.Error{Class: target.ClassHTTP4xx, Completion: target.CompletionYes, Status: 404}
+	case n > 0:
+		l.answers[req.Op]--
+		return &target.Error{Class: target.ClassReset, Completion: target.CompletionMaybe}
+	}
+	return l.Target.Do(ctx, req, ans)
+}
+
+// TestResetNeedsEvidence: LEAK passes for what is known and says what isn't; an
+// answer that is lost is asked for again.
+func TestResetNeedsEvidence(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answers map[target.Op]int
+		told    bool
+		state   verdict.State
+		line    string
+	}{
+		{"lost twice", map[target.Op]int{target.OpStats: 2}, true, verdict.Fail, "40 entries left under other names"},
+		{"lost for good", map[target.Op]int{target.OpStats: 1000}, false, verdict.Fail, "LEAK: entries left under other names than the cores' own, those of an earlier discovery"},
+		{"names lost twice", map[target.Op]int{target.OpStats: -1, target.OpNames: 2}, false, verdict.Fail, "LEAK: entries left under other names"},
+		{"neither", map[target.Op]int{target.OpStats: -1, target.OpNames: -1}, false, verdict.Pass,
+			"0 entries removed, nothing left under their names; what is under others, the dataplane doesn't tell"},
+	} {
+		p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
+		fill(t, p, 40)
+		r, err := prober.Reset(t.Context(), losing{p, c.answers}, prober.ResetConfig{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		v := r.Verdicts[len(r.Verdicts)-1]
+		_, after := v.Figures["entries_after"]
+		if v.Name != verdict.Leak || v.State != c.state || !strings.Contains(v.Line, c.line) || after != c.told || (r.EntriesLeft != nil) != c.told {
+			t.Errorf("%s: %v %q, figures %v, left %v", c.name, v.State, v.Line, v.Figures, r.EntriesLeft)
+		}
+	}
+}
+
+// fill writes so many keys, and lets the cores forget under which names.
+func fill(t *testing.T, p *refplane.Plane, n int) {
+	t.Helper()
+	var ans target.Answer
+	for i := range n {
+		if err := p.Do(t.Context(), &target.Request{Op: target.OpLoad, Key: fmt.Appendf(nil, "k%d", i)}, &ans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Do(t.Context(), &target.Request{Op: target.OpReload}, &ans); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestResetOfManyNames: also more names than a core lists at once are cleared by
+// one call, and its requests are no more than it said it would send.
+func TestResetOfManyNames(t *testing.T) {
+	const names = 70_000
+	p := plane(t, refplane.Config{Cores: 1, Seed: 7, Clock: refplane.Model})
+	var ans target.Answer
+	for i := range names {
+		req := target.Request{Op: target.OpTable, Table: target.TableSet, Subtable: fmt.Appendf(nil, "app_%d", i), Key: []byte("k"), Value: []byte("v"), Timeout: target.Indefinite}
+		if err := p.Do(t.Context(), &req, &ans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	progress := new(prober.Progress)
+	r, err := prober.Reset(t.Context(), p, prober.ResetConfig{AllNames: true, Progress: progress})
+	if err != nil || r.EntriesLeft == nil || *r.EntriesLeft != 0 || len(r.Orphans) != names || r.OrphansDeleted != names || len(r.Warnings) > 0 {
+		t.Fatalf("%v: %d names cleared of %d entries, %v left, warnings %q", err, len(r.Orphans), r.OrphansDeleted, r.EntriesLeft, r.Warnings)
+	}
+	if !slices.IsSortedFunc(r.Orphans, func(a, b prober.Orphan) int { return strings.Compare(a.Subtable, b.Subtable) }) {
+		t.Error("the names are in no order")
+	}
+	if v := r.Verdicts[len(r.Verdicts)-1]; v.Name != verdict.Leak || v.State != verdict.Pass {
+		t.Errorf("%+v", v)
+	}
+	if sent, planned := progress.Sent.Load(), progress.Planned.Load(); sent < names || sent > planned {
+		t.Errorf("%d requests sent of %d planned", sent, planned)
+	}
+}
+
+// TestResetThroughFailures: a name whose deletion failed is tried again.
+func TestResetThroughFailures(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		p := plane(t, refplane.Config{Cores: 4, Seed: seed, Clock: refplane.Model, Faults: []refplane.Fault{{Name: refplane.Flap, Share: 0.3}}})
+		var ans target.Answer
+		for i := range 50 {
+			for range 100 {
+				req := target.Request{Op: target.OpTable, Table: target.TableSet, Subtable: fmt.Appendf(nil, "app_%d", i), Key: []byte("k"), Value: []byte("v")}
+				if p.Do(t.Context(), &req, &ans) == nil {
+					break
+				}
+			}
+		}
+		r, err := prober.Reset(t.Context(), p, prober.ResetConfig{AllNames: true, MaxErrors: 1})
+		if err != nil || r.EntriesLeft == nil || *r.EntriesLeft != 0 {
+			t.Errorf("seed %d: %v, %+v", seed, err, r)
 		}
 	}
 }

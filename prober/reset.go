@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"tbl/target"
@@ -115,8 +116,9 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		c.answers = append(c.answers, resetAnswer{j.started, j.ended, j.n})
 	}
 	var names []string // every name the cores know of, theirs included
+	listed := false
 	if p.count(ctx) && cfg.AllNames {
-		names = p.allNames(ctx)
+		names, listed = p.allNames(ctx)
 	}
 	dirty := func() []timingstats.CoreID {
 		var out []timingstats.CoreID
@@ -143,8 +145,8 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		}
 	}
 	var orphans []Orphan
-	if p.err() == nil && len(names) > 0 {
-		orphans = p.resetNames(ctx, names)
+	if p.err() == nil && listed {
+		orphans, listed = p.resetAllNames(ctx, names)
 	}
 	left := dirty()
 	res := &ResetResult{Run: p.result(cfg.MaxErrors), Orphans: orphans}
@@ -168,22 +170,25 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 	if p.err() == nil {
 		res.EntriesLeft = entriesLeft(ctx, tgt)
 	}
-	if res.Clean || cfg.UntilClean {
+	// A core that still had something to delete has been written to meanwhile,
+	// which says nothing of what survived; only who waited for the end of that is
+	// told that there was none.
+	if p.err() == nil && (res.Clean || cfg.UntilClean) {
 		leak := verdict.LeakInput{
-			Known: true, Deleted: res.TotalDeleted + res.OrphansDeleted, Cleared: len(res.Resets), Unreached: res.Missing,
-			Refilled: !res.Clean, Foreign: !cfg.AllNames,
+			Deleted: res.TotalDeleted + res.OrphansDeleted, Cleared: len(res.Resets), Unreached: res.Missing,
+			Refilled: !res.Clean, Foreign: !cfg.AllNames, AllNames: cfg.AllNames, Listed: listed,
 		}
-		if res.Clean && !cfg.AllNames && p.err() == nil && (res.EntriesLeft == nil || *res.EntriesLeft > 0) {
-			leak.Orphans = p.orphaned(ctx)
+		if res.Clean && !cfg.AllNames && (res.EntriesLeft == nil || *res.EntriesLeft > 0) {
+			leak.Orphans, leak.Listed = p.orphaned(ctx)
 		}
 		if res.EntriesLeft != nil {
-			leak.EntriesAfter = *res.EntriesLeft
+			leak.Known, leak.EntriesAfter = true, *res.EntriesLeft
+			leak.EntriesBefore = leak.Deleted + leak.EntriesAfter
 		}
-		leak.EntriesBefore = leak.Deleted + leak.EntriesAfter
 		res.Verdicts = append(res.Verdicts, verdict.JudgeLeak(leak))
 	}
-	if cfg.AllNames && names == nil && p.err() == nil {
-		res.Warnings = append(res.Warnings, "the dataplane does not list its names: entries left under earlier names were not looked for")
+	if cfg.AllNames && !listed && p.err() == nil {
+		res.Warnings = append(res.Warnings, "the dataplane does not list its names, or not every core did: entries left under other names may have been missed")
 	}
 	return res, p.err()
 }
@@ -192,7 +197,7 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 // tell.
 func entriesLeft(ctx context.Context, tgt target.Target) *int64 {
 	var ans target.Answer
-	if tgt.Do(ctx, &target.Request{Op: target.OpStats}, &ans) != nil {
+	if target.Ask(ctx, tgt, target.OpStats, &ans) != nil || len(ans.Stats) == 0 {
 		return nil
 	}
 	sum := int64(0)
@@ -208,60 +213,85 @@ func heard(cores []timingstats.CoreID, hits map[timingstats.CoreID]int64) []timi
 }
 
 // allNames asks every core for the names that it knows to hold entries of
-// ours. Nil: the dataplane doesn't tell.
-func (p *pool) allNames(ctx context.Context) []string {
-	q := newPool(p.tgt, p.workers, nil)
-	seen := make(map[string]bool)
-	q.round(ctx, make([]job, 1), askNames, takeList, nil)
-	if q.ok == 0 && target.Unsupported(q.firstErr) {
-		return nil
+// ours, as many as it puts into one answer. False: not every core told.
+func (p *pool) allNames(ctx context.Context) ([]string, bool) {
+	var ans target.Answer
+	if target.Unsupported(target.Ask(ctx, p.tgt, target.OpNames, &ans)) {
+		return nil, false
 	}
+	q := newPool(p.tgt, p.workers, nil)
 	q.cores = p.cores
+	seen := make(map[string]bool)
 	q.until(ctx, NeededRequests(len(p.known()), 1e-2), 0, 1e-6, askNames, takeList, func(j *job) {
 		for _, name := range j.texts {
 			seen[name] = true
 		}
+		j.texts = nil
 	}, nil)
-	out := make([]string, 0, len(seen))
-	for name := range seen {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(seen)), q.ok > 0 && len(q.missing()) == 0
 }
 
 // orphaned are the names that hold entries and look like a discovery's, but that
-// no core calls its own. Nil where the dataplane doesn't tell.
-func (p *pool) orphaned(ctx context.Context) []string {
-	own := make(map[string]bool)
-	names := slices.DeleteFunc(p.allNames(ctx), func(name string) bool { return verdict.ShapeOf(name) == verdict.OtherName })
+// no core calls its own. False: the dataplane doesn't tell.
+func (p *pool) orphaned(ctx context.Context) ([]string, bool) {
+	names, listed := p.allNames(ctx)
+	names = slices.DeleteFunc(names, func(name string) bool { return verdict.ShapeOf(name) == verdict.OtherName })
 	if len(names) == 0 {
-		return nil
+		return nil, listed
 	}
+	own := make(map[string]bool)
 	q := newPool(p.tgt, p.workers, nil)
 	q.cores = p.cores
 	q.until(ctx, NeededRequests(len(p.known()), 1e-2), 0, 1e-6, askWhoami, takeName, func(j *job) { own[string(j.text)] = true }, nil)
-	if len(q.missing()) > 0 {
-		return nil
+	if q.ok == 0 || len(q.missing()) > 0 {
+		return nil, false
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return own[name] })
+	return slices.DeleteFunc(names, func(name string) bool { return own[name] }), listed
 }
 
-// resetNames deletes what the names hold now, after every core has cleared
-// its own, and returns those that held something.
-func (p *pool) resetNames(ctx context.Context, names []string) []Orphan {
+// maxNameRounds bounds how often names are asked for and cleared, where an
+// application goes on making new ones.
+const maxNameRounds = 100
+
+// resetAllNames deletes what the names hold now, after every core has cleared
+// its own, and returns those that held something. A core lists only so many
+// names at once, and a request may fail: it asks for names again until none is
+// new or nothing was left to delete. False: not every core told its names.
+func (p *pool) resetAllNames(ctx context.Context, names []string) (out []Orphan, listed bool) {
+	listed = true
+	cleared := make(map[string]bool)
+	for range maxNameRounds {
+		names = slices.DeleteFunc(names, func(name string) bool { return cleared[name] })
+		if len(names) == 0 {
+			break
+		}
+		orphans, failed := p.resetNames(ctx, names, cleared)
+		out = append(out, orphans...)
+		if p.err() != nil || len(orphans) == 0 && !failed {
+			break
+		}
+		names, listed = p.allNames(ctx)
+	}
+	slices.SortFunc(out, func(a, b Orphan) int { return cmp.Compare(a.Subtable, b.Subtable) })
+	return out, listed
+}
+
+// resetNames deletes what the names hold, notes those that were cleared, and
+// returns those that held something, and whether a request failed.
+func (p *pool) resetNames(ctx context.Context, names []string, cleared map[string]bool) (out []Orphan, failed bool) {
 	jobs := make([]job, len(names))
 	for i := range jobs {
 		jobs[i].name = i
 	}
-	var out []Orphan
+	p.progress.Planned.Store(p.progress.Sent.Load() + int64(len(jobs)))
 	p.round(ctx, jobs, func(j *job, req *target.Request) {
 		req.Op = target.OpResetName
 		req.Subtable = append(req.Subtable, names[j.name]...)
 	}, takeDeleted, func(j *job) {
+		cleared[names[j.name]] = true
 		if j.n > 0 {
 			out = append(out, Orphan{Subtable: names[j.name], Deleted: j.n})
 		}
 	})
-	return out
+	return out, slices.ContainsFunc(jobs, func(j job) bool { return j.err != nil })
 }

@@ -33,7 +33,7 @@ func Run(ctx context.Context, tgt target.Target, cfg Config) (*Result, error) {
 	j := judge{cfg: &cfg, r: r}
 	defer j.verdicts()
 	var ans target.Answer
-	if err := ask(ctx, tgt, target.OpInfo, &ans); err != nil {
+	if err := target.Ask(ctx, tgt, target.OpInfo, &ans); err != nil {
 		return r, fmt.Errorf("%w: %s: %w", ErrUnreachable, tgt.Name(), err)
 	}
 	r.Cores = ans.Cores
@@ -428,29 +428,10 @@ func (p *play) cleanup(ctx context.Context, res *DesignResult, before map[int]ta
 	}
 }
 
-// askTries is how often a question is put whose answer is lost.
-const askTries = 5
-
-// ask puts a question without which there is no run. A target that loses some
-// answers still has to be judged for that.
-func ask(ctx context.Context, tgt target.Target, op target.Op, ans *target.Answer) (err error) {
-	for range askTries {
-		if err = tgt.Do(ctx, &target.Request{Op: op}, ans); err == nil || target.Unsupported(err) {
-			return err
-		}
-		switch target.ClassOf(err) {
-		case target.ClassReset, target.ClassTruncated, target.ClassHTTP5xx:
-		default:
-			return err
-		}
-	}
-	return err
-}
-
 // loads are every core's counters; nil where the dataplane has none.
 func (p *play) loads(ctx context.Context) map[int]target.CoreStats {
 	var ans target.Answer
-	if err := ask(ctx, p.tgt, target.OpStats, &ans); err != nil {
+	if err := target.Ask(ctx, p.tgt, target.OpStats, &ans); err != nil {
 		var e *target.Error
 		if errors.As(err, &e) && !target.Unsupported(err) && e.Class != target.ClassCanceled {
 			p.warnings = append(p.warnings, fmt.Sprintf("%s: entries and bytes per core unknown: %v", p.design, err))

@@ -75,7 +75,7 @@ func (r *run) survived(ctx context.Context, written, deleted int64) verdict.Verd
 // the dataplane tells.
 func (r *run) holds(ctx context.Context) (int64, bool) {
 	var ans target.Answer
-	if err := r.tgt.Do(ctx, &target.Request{Op: target.OpStats}, &ans); err != nil || len(ans.Stats) == 0 {
+	if err := target.Ask(ctx, r.tgt, target.OpStats, &ans); err != nil || len(ans.Stats) == 0 {
 		return 0, false
 	}
 	var n int64

@@ -139,7 +139,8 @@ func CutShort(v Verdict) Verdict {
 // LeakInput is what was there before a reset, what the reset said it deleted,
 // and what is left.
 type LeakInput struct {
-	// Known: the dataplane tells entries exactly. False: not judged.
+	// Known: the dataplane tells entries exactly. False: entries and bytes are
+	// not looked at; judged are Orphans, and the names of the cores Cleared.
 	Known bool
 	// EntriesBefore and EntriesAfter, BytesBefore and BytesAfter are those of
 	// all cores together; 0 bytes: not known.
@@ -149,9 +150,9 @@ type LeakInput struct {
 	Deleted int64
 	// Cores names the cores that still hold entries, and how many; may be nil.
 	Cores []CoreLoad
-	// Cleared is the number of cores that the reset reached, for the text; 0:
-	// not known. Unreached are those that it did not: while there are any, what
-	// survived isn't known.
+	// Cleared is the number of cores that the reset reached, each of which said
+	// that nothing is left under its name; 0: not known. Unreached are those that
+	// it did not reach: while there are any, what survived isn't known.
 	Cleared   int
 	Unreached []timingstats.CoreID
 	// Refilled: new entries turned up as often as the reset was repeated.
@@ -162,6 +163,10 @@ type LeakInput struct {
 	// Orphans are names of an earlier discovery's that hold some of what is
 	// left. With any it fails, also where EntriesAfter is not known.
 	Orphans []string
+	// Listed: every core told its names, so that there are no other Orphans.
+	Listed bool
+	// AllNames: the reset deleted under all names that the dataplane lists.
+	AllNames bool
 }
 
 // JudgeLeak fails when entries survive a reset.
@@ -169,13 +174,16 @@ func JudgeLeak(in LeakInput) Verdict {
 	switch {
 	case len(in.Unreached) > 0:
 		return notJudged(Leak, "%s unreached; coverage comes first", coreList(in.Unreached))
-	case !in.Known:
+	case !in.Known && in.Cleared == 0 && len(in.Orphans) == 0:
 		return notJudged(Leak, "the dataplane doesn't tell how many entries it holds")
 	}
-	v := Verdict{Name: Leak, Figures: map[string]float64{
-		"entries_before": float64(in.EntriesBefore), "entries_after": float64(in.EntriesAfter),
-		"bytes_before": float64(in.BytesBefore), "bytes_after": float64(in.BytesAfter), "deleted": float64(in.Deleted),
-	}}
+	v := Verdict{Name: Leak, Figures: map[string]float64{"deleted": float64(in.Deleted)}}
+	if in.Known {
+		v.Figures["entries_before"], v.Figures["entries_after"] = float64(in.EntriesBefore), float64(in.EntriesAfter)
+		v.Figures["bytes_before"], v.Figures["bytes_after"] = float64(in.BytesBefore), float64(in.BytesAfter)
+	} else {
+		in.EntriesAfter, in.BytesAfter = 0, 0
+	}
 	if in.Refilled {
 		v.State, v.Line = Incomplete, "INCOMPLETE: not clean, somebody else writes"
 		return v
@@ -208,6 +216,9 @@ func JudgeLeak(in LeakInput) Verdict {
 			v.Line += " (on " + coreList(where) + ")"
 		}
 		v.Causes = []string{"Entries under names that nobody uses any more, as a reload leaves them: `tbl reset --all-names` finds and clears them."}
+		if in.AllNames {
+			v.Causes = []string{"`--all-names` cleared every name that the dataplane lists: what is left was written meanwhile, or is under names that it doesn't list, which go when they expire."}
+		}
 		if in.Foreign {
 			v.Causes = append(v.Causes, "Or those of probes, which go by themselves, and of applications, which --all-names deletes as well.")
 		}
@@ -215,9 +226,22 @@ func JudgeLeak(in LeakInput) Verdict {
 	}
 	v.State, v.Line = Pass, fmt.Sprintf("OK: nothing survived the reset, which deleted %s", entries(in.Deleted))
 	if in.Cleared > 0 {
-		v.Line = fmt.Sprintf("OK: all %s cleared, %s removed, nothing left under their names", plural(int64(in.Cleared), "core"), entries(in.Deleted))
+		v.Line = fmt.Sprintf("OK: all %s cleared, %s removed, %s", plural(int64(in.Cleared), "core"), entries(in.Deleted), in.nothing())
 	}
 	return v
+}
+
+// nothing says where nothing is left, and what isn't known.
+func (in *LeakInput) nothing() string {
+	switch {
+	case in.Known:
+		return "nothing left under any name"
+	case in.Listed && in.AllNames:
+		return "nothing left under their names and the others that the dataplane lists; how many entries it holds, it doesn't tell"
+	case in.Listed:
+		return "nothing left under their names and an earlier discovery's; what is under others, the dataplane doesn't tell"
+	}
+	return "nothing left under their names; what is under others, the dataplane doesn't tell"
 }
 
 // firstOf lists the first few names, and how many more there are.

@@ -182,8 +182,40 @@ func TestCutShort(t *testing.T) {
 }
 
 func TestLeak(t *testing.T) {
-	if v := JudgeLeak(LeakInput{Known: true, Deleted: 1200, Cleared: 4}); v.State != Pass || v.Line != "OK: all 4 cores cleared, 1,200 entries removed, nothing left under their names" {
-		t.Errorf("%v %s", v.State, v.Line)
+	// What passes says what it passes for, and gives no figure that isn't known.
+	for _, c := range []struct {
+		in         LeakInput
+		state      State
+		line       string
+		after      bool // entries_after is given
+		cause, not string
+	}{
+		{in: LeakInput{Known: true, Deleted: 1200, Cleared: 4}, after: true,
+			line: "OK: all 4 cores cleared, 1,200 entries removed, nothing left under any name"},
+		{in: LeakInput{Deleted: 1, Cleared: 4},
+			line: "OK: all 4 cores cleared, 1 entry removed, nothing left under their names; what is under others, the dataplane doesn't tell"},
+		{in: LeakInput{Cleared: 1, Listed: true},
+			line: "OK: all 1 core cleared, 0 entries removed, nothing left under their names and an earlier discovery's; what is under others, the dataplane doesn't tell"},
+		{in: LeakInput{Cleared: 4, Listed: true, AllNames: true},
+			line: "OK: all 4 cores cleared, 0 entries removed, nothing left under their names and the others that the dataplane lists; how many entries it holds, it doesn't tell"},
+		{in: LeakInput{Cleared: 4, AllNames: true},
+			line: "OK: all 4 cores cleared, 0 entries removed, nothing left under their names; what is under others, the dataplane doesn't tell"},
+		{in: LeakInput{Cleared: 4, Orphans: []string{"localdb_tmm_1_5"}, Foreign: true}, state: Fail,
+			line:  "LEAK: entries left under other names than the cores' own, those of an earlier discovery among them: localdb_tmm_1_5; the reset deleted 0",
+			cause: "`tbl reset --all-names` finds and clears them"},
+		{in: LeakInput{Known: true, EntriesAfter: 7, Cleared: 4, Foreign: true}, state: Warn, after: true,
+			line:  "LEAK: 7 entries left under other names than the cores' own; the reset deleted 0",
+			cause: "`tbl reset --all-names` finds and clears them"},
+		{in: LeakInput{Known: true, EntriesAfter: 7, Deleted: 2, Cleared: 4, Listed: true, AllNames: true}, state: Fail, after: true,
+			line:  "LEAK: 7 entries survived the reset, which says it deleted 2",
+			cause: "`--all-names` cleared every name that the dataplane lists", not: "finds and clears them"},
+	} {
+		v := JudgeLeak(c.in)
+		causes := strings.Join(v.Causes, " ")
+		if _, after := v.Figures["entries_after"]; v.State != max(c.state, Pass) || v.Line != c.line || after != c.after ||
+			!strings.Contains(causes, c.cause) || c.not != "" && strings.Contains(causes, c.not) {
+			t.Errorf("%+v: %v %q %v %q", c.in, v.State, v.Line, v.Figures, v.Causes)
+		}
 	}
 	if v := JudgeLeak(LeakInput{Known: true, Refilled: true, Deleted: 12}); v.State != Incomplete || !strings.HasPrefix(v.Line, "INCOMPLETE: not clean") {
 		t.Errorf("%v %s", v.State, v.Line)

@@ -52,6 +52,9 @@ func Dump(r *prober.DumpResult) *Document {
 	return d
 }
 
+// mostOrphans is how many cleared names a text lists.
+const mostOrphans = 20
+
 // Reset is the document of reset.
 func Reset(r *prober.ResetResult) *Document {
 	d := &Document{Command: "reset", Data: r, Verdicts: r.Verdicts}
@@ -59,8 +62,11 @@ func Reset(r *prober.ResetResult) *Document {
 	for _, c := range r.Resets {
 		t.Row(c.Core.String(), c.Hits, c.FirstDeleted, c.TotalDeleted)
 	}
-	for _, o := range r.Orphans {
+	for _, o := range r.Orphans[:min(len(r.Orphans), mostOrphans)] {
 		d.Linef("%q, which no core calls its own: entries deleted: %s", o.Subtable, Int(o.Deleted))
+	}
+	if more := len(r.Orphans) - mostOrphans; more > 0 {
+		d.Linef("… and under %s more, which --format json lists", Int(int64(more)))
 	}
 	others := ""
 	if len(r.Orphans) > 0 {

@@ -116,6 +116,33 @@ func TestRunsAndRestarts(t *testing.T) {
 	}
 }
 
+// A process id that is another one is a restart, a higher one or a lower one,
+// and is told once.
+func TestRestartsAreTold(t *testing.T) {
+	const s = "May  6 16:02:11"
+	for _, c := range []struct {
+		pids []int
+		want string // part of the only warning; empty: none
+	}{
+		{[]int{7, 7, 7}, ""},
+		{[]int{7, 9, 9}, `device "b" restarted once (the process id changed): names found before are void`},
+		{[]int{9, 7, 7}, `device "b" restarted once (the process id changed): names found before are void`},
+		{[]int{9, 7, 9}, `device "b" restarted 2 times (the process id changed): names found before the last time are void`},
+	} {
+		text := ""
+		for i, pid := range c.pids {
+			text += at(s, "b", pid, i+1)
+		}
+		r := scanText(t, options(), text)
+		if got := strings.Join(r.Warnings, "\n"); got != c.want {
+			t.Errorf("process ids %v: %q, want %q", c.pids, got, c.want)
+		}
+		if d := r.Devices[0]; d.Runs != d.Restarts+1 {
+			t.Errorf("process ids %v: %d runs, %d restarts", c.pids, d.Runs, d.Restarts)
+		}
+	}
+}
+
 func TestWindowAcrossNewYear(t *testing.T) {
 	text := at("Dec 31 23:59:58", "b", 1, 10) + at("Dec 31 23:59:59", "b", 1, 20) + at("Jan  1 00:00:01", "b", 1, 30) + at("2027-01-01T03:00:02+03:00", "b", 1, 40) + at("01-01 00:00:03", "b", 1, 50)
 	opt := options()

@@ -87,7 +87,7 @@ func TestFollowAcrossRotationAndTruncation(t *testing.T) {
 	if d := r.Devices[0]; d.Name != "bigip1" || d.Runs < 1 {
 		t.Errorf("device %+v", d)
 	}
-	if s := strings.Join(r.Warnings, "\n"); !strings.Contains(s, "rotated 1 times") || !strings.Contains(s, "truncated") {
+	if s := strings.Join(r.Warnings, "\n"); !strings.Contains(s, "rotated while it was read (1×)") || !strings.Contains(s, "truncated") {
 		t.Errorf("warnings: %s", s)
 	}
 }

@@ -320,7 +320,11 @@ func (d *device) result(e *engine, r *Result) *Device {
 		r.warn("run %d was asked for, but device %q has %d", e.opt.Run, d.name, d.runs)
 	}
 	if d.restarts > 0 {
-		r.warn("device %q restarted %d times (the process id changed): names found before are void", d.name, d.restarts)
+		times, last := "once", ""
+		if d.restarts > 1 {
+			times, last = fmt.Sprintf("%d times", d.restarts), " the last time"
+		}
+		r.warn("device %q restarted %s (the process id changed): names found before%s are void", d.name, times, last)
 	}
 	return out
 }

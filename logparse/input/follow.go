@@ -83,10 +83,10 @@ func (fl *follower) next(ctx context.Context, p []byte, wait time.Duration) (int
 func (fl *follower) warnings() []string {
 	var out []string
 	if fl.rotated > 0 {
-		out = append(out, fmt.Sprintf("%s was rotated %d times while it was read", fl.path, fl.rotated))
+		out = append(out, fmt.Sprintf("%s was rotated while it was read (%d×)", fl.path, fl.rotated))
 	}
 	if fl.cut > 0 {
-		out = append(out, fmt.Sprintf("%s was truncated %d times while it was read: what was not yet read then is lost", fl.path, fl.cut))
+		out = append(out, fmt.Sprintf("%s was truncated while it was read (%d×): what was not yet read then is lost", fl.path, fl.cut))
 	}
 	return out
 }

@@ -397,6 +397,27 @@ func (p *probes) timings() *timingstats.Set {
 	return set
 }
 
+// expected are the cores below perBlade on each blade that was seen, known among
+// them.
+func (p *probes) expected(known []logparse.Core, perBlade int) []timingstats.CoreID {
+	slots := map[int]bool{}
+	for _, c := range known {
+		slots[c.Slot] = true
+	}
+	for _, list := range p.names {
+		for _, x := range list {
+			slots[x.Core.Slot] = true
+		}
+	}
+	var out []timingstats.CoreID
+	for _, slot := range slices.Sorted(maps.Keys(slots)) {
+		for k := range perBlade {
+			out = append(out, timingstats.CoreID{Slot: slot, Core: k})
+		}
+	}
+	return out
+}
+
 func (p *probes) Reset() { p.names = nil }
 
 func build(res *logparse.Result, opt Options) *Report {
@@ -504,9 +525,6 @@ func device(d *logparse.Device, opt Options) Device {
 			out.Word = out.Verdict.Word()
 		}
 	}
-	if d.Restarts > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("the process restarted %d times: names found before the last restart are void", d.Restarts))
-	}
 	for _, n := range d.Names {
 		if n.Warning {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("TMM %s found no local subtable after %d tries and uses %s",
@@ -560,10 +578,7 @@ func buildProbes(r *Report, res *logparse.Result, opt Options) {
 		if p == nil {
 			continue
 		}
-		var expected []timingstats.CoreID
-		for k := range opt.Cores {
-			expected = append(expected, timingstats.CoreID{Core: k})
-		}
+		expected := p.expected(d.Cores, opt.Cores)
 		threshold, rule, doubts := opt.thresholdOf(p.timings())
 		for _, w := range doubts {
 			if len(res.Devices) > 1 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tbl/logparse"
 	"tbl/logparse/input"
 	"tbl/logparse/logline"
 	"tbl/timingstats"
@@ -280,6 +281,95 @@ func TestProbes(t *testing.T) {
 	}
 	if r := report(t, "nothing\n", Options{Probes: true}); len(r.Verdicts) != 1 || r.Verdicts[0].State != verdict.Incomplete {
 		t.Errorf("%+v", r.Verdicts)
+	}
+}
+
+// Cores that must be heard are counted on each blade that was seen, in probes or
+// in samples.
+func TestProbesOnAChassis(t *testing.T) {
+	for _, tc := range []struct {
+		cores   int
+		sample  bool // of a third blade
+		state   verdict.State
+		missing string
+	}{
+		{cores: 0, state: verdict.Pass},
+		{cores: 2, state: verdict.Pass},
+		{cores: 3, state: verdict.Incomplete, missing: "TMMs 1/2, 2/2 not heard"},
+		{cores: 2, sample: true, state: verdict.Incomplete, missing: "TMMs 3/0, 3/1 not heard"},
+	} {
+		l := newLog(17)
+		for range 40 {
+			for slot := 1; slot <= 2; slot++ {
+				for core := range 2 {
+					clicks := between(l.rng, 700, 3000)()
+					if slot == 2 && core == 1 {
+						clicks = 5
+					}
+					l.probe(fmt.Sprintf("slot%d/a", slot), core, "app", clicks, 100)
+				}
+			}
+		}
+		if tc.sample {
+			l.sample("slot3/a", 0, "s", 1, 5, 100, 1000)
+		}
+		r := report(t, l.String(), Options{Probes: true, Cores: tc.cores})
+		if len(r.Names) != 1 || r.Names[0].State != tc.state || !strings.Contains(r.Names[0].Line, tc.missing) {
+			t.Errorf("--cores %d: %v", tc.cores, r.Verdicts)
+		}
+	}
+}
+
+// Runs that overlap are not one log, but where the choice is the user's.
+func TestOverlap(t *testing.T) {
+	start := time.Date(2026, 5, 6, 16, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		back    time.Duration // from the end of run 1 to the start of run 2
+		run     logparse.RunSelect
+		overlap bool
+	}{
+		{time.Second, logparse.RunLast, false}, // cores log apart
+		{2 * time.Second, logparse.RunLast, false},
+		{3 * time.Second, logparse.RunLast, true},
+		{time.Hour, logparse.RunLast, true},
+		{time.Hour, 2, false},
+		{time.Hour, logparse.RunAll, false},
+		{-time.Hour, logparse.RunLast, false},
+	} {
+		l := newLog(19)
+		l.at = start
+		l.fill("a", 30, between(l.rng, 3, 20), nil, 100)
+		l.at = l.at.Add(-tc.back - time.Second)
+		l.fill("a", 30, between(l.rng, 3, 20), nil, 100)
+		// In one piece: from a pipe, a leap of time is taken for a rotated set.
+		path := filepath.Join(t.TempDir(), "ltm")
+		if err := os.WriteFile(path, []byte(l.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		opt := Options{Read: logparse.Options{Now: start.AddDate(0, 1, 0), Location: time.UTC, Run: tc.run}}
+		r, err := Run(t.Context(), []input.Input{input.File(path)}, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := r.Devices[0]; d.Runs != 2 || strings.Contains(d.Verdict.Line, "began before") != tc.overlap || (d.Verdict.State == verdict.Incomplete) != tc.overlap || d.Word != r.Word {
+			t.Errorf("run 2 begins %v before the end of run 1, run %d of %d is asked for: %s", tc.back, tc.run, d.Runs, d.Verdict.Line)
+		}
+	}
+}
+
+// A key in the place of a subtable does not fill the memory, and one sample
+// without a group is told already.
+func TestTooManyGroups(t *testing.T) {
+	for _, extra := range []int{0, 1} {
+		l := newLog(23)
+		for i := range maxGroups + extra {
+			l.sample("a", 0, fmt.Sprint("s", i), i+1, 5, 100, 1000)
+		}
+		d := report(t, l.String(), Options{GroupBy: "subtable"}).Devices[0]
+		told := strings.Contains(strings.Join(d.Warnings, "\n"), "more than 10000 groups: 1 samples are in none")
+		if len(d.Groups) != maxGroups || told != (extra > 0) || d.Samples != int64(maxGroups+extra) {
+			t.Errorf("%d groups of %d, warnings %q", len(d.Groups), maxGroups+extra, d.Warnings)
+		}
 	}
 }
 

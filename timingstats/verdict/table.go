@@ -24,7 +24,7 @@ func Table() []Info {
 		{Leak, true, "no entry of the cores' own, nor of an earlier discovery's names, survives a reset (entries under others' names, or where names can't be told: warns)"},
 		{Balance, false, "no core holds more than --max-imbalance (1.25) times the mean of entries or bytes"},
 		{Sticky, true, "no transaction was served by two nodes"},
-		{LogBudget, false, "at most 10 log lines per 1,000 writes"},
+		{LogBudget, false, "at most 10 log lines per 1,000 writes (and none of --log lost: incomplete)"},
 		{Assert, true, "the user's own thresholds hold; an absent figure doesn't"},
 		{Proof, true, "every step of the proof holds: each core writes into storage it owns"},
 	}

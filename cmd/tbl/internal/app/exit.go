@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ var exitCodes = [...]struct {
 	{exitOK, "All is well, or only warnings."},
 	{exitFail, "A verdict fails, or an --assert doesn't hold."},
 	{exitUsage, "A flag, an argument or a file is wrong. One line on stderr says what; nothing was sent."},
-	{exitIncomplete, "There is not enough evidence: the dataplane could not be reached, or cores were not heard."},
+	{exitIncomplete, "There is not enough evidence: the dataplane could not be reached, or cores were not heard; or the result, an export or the log could not be written whole."},
 	{exitInterrupted, "Interrupted. What was measured until then is printed. (Ctrl-C is the end, no interruption, of what has no other: stats --follow, --log-cmd and --syslog-listen end with their verdict's code.)"},
 }
 
@@ -79,6 +80,15 @@ func outcomeCode(s verdict.State, interrupted bool) int {
 		return exitIncomplete
 	}
 	return exitOK
+}
+
+// afterRun gives an error that comes when something was sent, or printed, its
+// code: it is no wrong use any more, and what a verdict says goes before it.
+func (a *app) afterRun(err error) error {
+	if err == nil || exitCode(err) != exitUsage && !errors.Is(err, errLogLost) {
+		return err
+	}
+	return &exitError{cmp.Or(a.code, exitIncomplete), err}
 }
 
 // longestLine is how many characters of an error a user gets to see.

@@ -15,6 +15,9 @@ const logGrace = time.Second
 // errLogUnread is what an interrupted run owns up to when it ends.
 var errLogUnread = errors.New("nobody reads it, the lines that were pending are lost")
 
+// errLogLost is in the chain of errors about lines that could not be written.
+var errLogLost = errors.New("lines are lost")
+
 // logSink is where --log writes to. A reader that never reads, of a named pipe
 // or of stdout, blocks a write for ever: once the run is interrupted, the sink
 // gives such a write up, and everything after it. It is used by one goroutine.
@@ -50,7 +53,20 @@ func (a *app) openLog(ctx context.Context, path string) (io.Writer, func() error
 	if err != nil {
 		return nil, nil, usagef("--log: %w", err)
 	}
-	return &logSink{ctx: ctx, path: path, w: f}, f.Close, nil
+	l := &logSink{ctx: ctx, path: path, w: f}
+	return l, func() error { return l.lost(f.Close()) }, nil
+}
+
+// lost says of an error that a log is not whole.
+func (l *logSink) lost(err error) error {
+	if err == nil {
+		return nil
+	}
+	var path *os.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("--log %s: %w: %w", l.path, errLogLost, err)
 }
 
 // Write writes b. After an error b may still be held by the write that was
@@ -68,12 +84,12 @@ func (l *logSink) Write(b []byte) (int, error) {
 	}()
 	select {
 	case <-done:
-		return n, err
+		return n, l.lost(err)
 	case <-l.ctx.Done():
 	}
 	select {
 	case <-done:
-		return n, err
+		return n, l.lost(err)
 	case <-time.After(logGrace):
 		l.err = fmt.Errorf("--log %s: %w: %w", l.path, errLogUnread, l.ctx.Err())
 		return 0, l.err

@@ -81,6 +81,9 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	for _, w := range p.warnings() {
 		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", plainLine(w))
 	}
+	if errors.Is(err, errLogLost) && !a.stdout.closed.Load() {
+		doc.Lost(oneLine(err))
+	}
 	if werr := out.finish(c.Context, doc); werr != nil {
 		return werr
 	}
@@ -91,7 +94,7 @@ func (a *app) measure(c *cli.Context, n needs, run func(context.Context, *plane)
 	if a.code == exitInterrupted && exitCode(err) == exitInterrupted && !errors.Is(err, errLogUnread) {
 		return nil // the document says so
 	}
-	return err
+	return a.afterRun(err)
 }
 
 // measureEach runs against one target after the other and judges each apart.
@@ -117,12 +120,14 @@ func (a *app) measureEach(c *cli.Context, out *output, opts *targetOptions, run 
 			docs, names = append(docs, doc), append(names, url)
 		}
 	}
-	if len(docs) > 0 {
-		if err := out.finish(c.Context, render.Each(c.Command.Name, names, docs)); err != nil {
-			return err
-		}
+	err := runError(errors.Join(errs...))
+	if len(docs) == 0 {
+		return err
 	}
-	return runError(errors.Join(errs...))
+	if werr := out.finish(c.Context, render.Each(c.Command.Name, names, docs)); werr != nil {
+		return werr
+	}
+	return a.afterRun(err)
 }
 
 // runError gives the errors of the measuring packages their exit codes.
@@ -135,7 +140,7 @@ func runError(err error) error {
 		return incompletef("the dataplane asks for a token: give --token (%w)", err)
 	case errors.Is(err, loader.ErrConfig), errors.Is(err, prober.ErrConfig):
 		return usagef("%w", err)
-	case errors.Is(err, loader.ErrUnreachable), errors.Is(err, loader.ErrNoDataplane), errors.Is(err, loader.ErrNotCleared), errors.Is(err, steer.ErrNotSteerable):
+	case errors.Is(err, loader.ErrUnreachable), errors.Is(err, loader.ErrNoDataplane), errors.Is(err, loader.ErrNotCleared), errors.Is(err, steer.ErrNotSteerable), errors.Is(err, errLogLost):
 		return incompletef("%w", err)
 	}
 	return err

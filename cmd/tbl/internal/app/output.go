@@ -99,6 +99,9 @@ func (a *app) output(c *cli.Context) (*output, error) {
 			o.asserts = append(o.asserts, as)
 		}
 	}
+	if err := a.checkSummary(); err != nil {
+		return nil, err
+	}
 	for _, path := range c.StringSlice("export") {
 		if err := o.addExport(path, runsOf(c.Command.Name)); err != nil {
 			o.Close()
@@ -146,6 +149,9 @@ func (o *output) addExport(path, command string) error {
 // newExport opens a file that a flag names. It is written beside its final
 // name and renamed: a run that fails leaves an earlier file as it was.
 func newExport(flag, path string, f render.Format) (export, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return export{}, usagef("%s %s: is a directory, want a file", flag, path)
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tbl-*")
 	if err != nil {
 		var pathErr *os.PathError
@@ -329,19 +335,19 @@ func (o *output) finish(ctx context.Context, d *render.Document) error {
 		shown.Blocks = nil
 	}
 	if err := o.format.Write(o.stdout, &shown); err != nil {
-		errs = append(errs, usagef("writing the result: %w", err))
+		errs = append(errs, fmt.Errorf("writing the result: %w", err))
 	}
 	d.Compact = true
 	for _, e := range o.exports {
 		if err := e.write(d); err != nil {
-			errs = append(errs, usagef("--export %s: %w", e.path, err))
+			errs = append(errs, fmt.Errorf("--export %s: %w", e.path, err))
 		}
 	}
 	o.exports = nil
 	if err := o.a.github(d, o.strict); err != nil {
-		errs = append(errs, usagef("job summary: %w", err))
+		errs = append(errs, fmt.Errorf("job summary: %w", err))
 	}
-	return errors.Join(errs...)
+	return o.a.afterRun(errors.Join(errs...))
 }
 
 func (e export) write(d *render.Document) error {
@@ -377,12 +383,8 @@ func (a *app) github(d *render.Document, strict bool) error {
 	for _, line := range bad {
 		fmt.Fprintf(a.env.Stderr, "::error title=tbl %s::%s\n", d.Command, render.Visible(esc.Replace(line)))
 	}
-	path := a.env.Getenv("GITHUB_STEP_SUMMARY")
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
+	f, err := a.summary()
+	if f == nil {
 		return err
 	}
 	for _, form := range formats() {
@@ -392,4 +394,25 @@ func (a *app) github(d *render.Document, strict bool) error {
 		}
 	}
 	return errors.Join(err, f.Close())
+}
+
+// summary opens the job's summary; nil where there is none.
+func (a *app) summary() (*os.File, error) {
+	path := a.env.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" || a.env.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil, nil
+	}
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+}
+
+// checkSummary finds out before a run whether its summary can be written.
+func (a *app) checkSummary() error {
+	f, err := a.summary()
+	if err != nil {
+		return usagef("GITHUB_STEP_SUMMARY: %w", err)
+	}
+	if f != nil {
+		return f.Close()
+	}
+	return nil
 }

@@ -109,7 +109,7 @@ func (a *app) sticky(c *cli.Context) error {
 	if werr := out.finish(c.Context, render.Sticky(res)); werr != nil {
 		return werr
 	}
-	return err
+	return a.afterRun(err)
 }
 
 // describe names what the transactions go to.
@@ -158,6 +158,9 @@ func (r *stickyRun) parse(c *cli.Context) error {
 		}
 		names = r.opts.urls
 	} else {
+		if g := given(c, "log", "log-sample"); len(g) > 0 {
+			return usagef("--%s: embedded nodes write no log, drop it", g[0])
+		}
 		if r.nodes = c.Int("nodes"); r.nodes < 1 || r.nodes > 64 {
 			return usagef("--nodes %d: want 1 to 64", r.nodes)
 		}

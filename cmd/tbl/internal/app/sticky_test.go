@@ -266,7 +266,7 @@ func TestStickyUsage(t *testing.T) {
 		{"sticky", "--transactions", "10", "--kill", "1@99.5%", "--join", "1@99.9%"}, {"sticky", "--join", "9@5s"},
 		{"sticky", "--via", "http://127.0.0.1:1", "--nodes", "3"}, {"sticky", "--via", "http://127.0.0.1:1", "--sticky"}, {"sticky", "--via", "lb"},
 		{"sticky", "--via", "http://127.0.0.1:1", "--node-from", "query:x"}, {"sticky", "--via", "http://127.0.0.1:1", "--target", "http://127.0.0.1:1"},
-		{"sticky", "--node-from", "header:X"}, {"sticky", "--path", "/"}, {"sticky", "--clock", "model"}, {"sticky", "--tx-size", "5"},
+		{"sticky", "--node-from", "header:X"}, {"sticky", "--path", "/"}, {"sticky", "--clock", "model"}, {"sticky", "--log", "x.log"}, {"sticky", "--log-sample", "1"}, {"sticky", "--tx-size", "5"},
 		{"sticky", "--target", "http://127.0.0.1:1", "--nodes", "3"},
 		{"load", "--count", "1", "--policy", "random"}, {"load", "--count", "1", "--target", "http://127.0.0.1:1", "--sticky"},
 		{"load", "--count", "1", "--target", "http://127.0.0.1:1", "--target", "http://127.0.0.1:2", "--tx-size", "5"},

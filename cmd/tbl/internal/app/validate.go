@@ -208,12 +208,14 @@ func (a *app) validateEach(c *cli.Context, n needs, cfg proof.Config) error {
 			docs, results, names = append(docs, render.Proof(o.Result)), append(results, o.Result), append(names, opts.urls[i])
 		}
 	}
-	if len(docs) > 0 {
-		if err := out.finish(c.Context, render.Proofs(names, results, docs)); err != nil {
-			return err
-		}
+	err = runError(errors.Join(errs...))
+	if len(docs) == 0 {
+		return err
 	}
-	return runError(errors.Join(errs...))
+	if werr := out.finish(c.Context, render.Proofs(names, results, docs)); werr != nil {
+		return werr
+	}
+	return a.afterRun(err)
 }
 
 func uniqueNames(names []string) ([]string, error) {

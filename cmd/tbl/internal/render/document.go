@@ -6,6 +6,7 @@ package render
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -132,6 +133,13 @@ func (d *Document) Interrupt() {
 	if d.Overall != nil && d.Overall.State <= verdict.Warn {
 		d.Overall = &verdict.Verdict{Name: "OVERALL", State: verdict.Incomplete, Line: "INCOMPLETE: interrupted; until then, " + strings.TrimPrefix(d.Overall.Line, "OK: ")}
 	}
+}
+
+// Lost marks the document of a run whose log could not be written whole: what a
+// log without the lines says is not what was done.
+func (d *Document) Lost(why string) {
+	d.Verdicts = slices.DeleteFunc(d.Verdicts, func(v verdict.Verdict) bool { return v.Name == verdict.LogBudget })
+	d.Verdicts = append(d.Verdicts, verdict.Verdict{Name: verdict.LogBudget, State: verdict.Incomplete, Line: "INCOMPLETE: " + why})
 }
 
 // holds is the overall line when nothing fails and nothing is missing.

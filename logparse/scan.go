@@ -121,8 +121,12 @@ type scan struct {
 func (s *scan) open(inputs []input.Input) error {
 	s.main = newEngine(s.opt, &s.pool, false)
 	var live []*input.Source
+	room := input.NewRoom()
 	for _, in := range inputs {
 		it, err := in.Open()
+		if err == nil {
+			it.Room = room
+		}
 		switch {
 		case err != nil:
 			s.items = append(s.items, live...)

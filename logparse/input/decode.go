@@ -3,6 +3,7 @@ package input
 import (
 	"bufio"
 	"compress/bzip2"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
 )
 
 // compression tells a format by its first bytes, "" for none that is known.
@@ -23,36 +23,41 @@ func compression(b []byte) string {
 		return "zstd"
 	case len(b) >= 4 && string(b[:3]) == "BZh" && b[3] >= '1' && b[3] <= '9':
 		return "bzip2"
-	case len(b) >= 6 && string(b[:6]) == "\xfd7zXZ\x00":
+	case len(b) >= 6 && string(b[:6]) == xzMagic:
 		return "xz"
 	}
 	return ""
 }
 
-// maxWindow is the largest history that a zstd or xz stream may ask for.
-const maxWindow = 128 << 20
+// bzip2History is what decoding bzip2 takes: four bytes for each byte of a block.
+const bzip2History = 4 * 900_000
 
-// decoder reads what r holds compressed. A stream that does not decode is an ErrTruncated or an ErrCorrupt.
-func decoder(format string, r io.Reader) (io.ReadCloser, error) {
-	d := &decoding{src: bufio.NewReaderSize(r, 128<<10)}
+// decoder reads what r holds compressed. Its memory is part of room; a nil room
+// is not limited. A stream that does not decode is an ErrTruncated, an
+// ErrCorrupt or an ErrHistory.
+func decoder(ctx context.Context, room *Room, format string, r io.Reader) (io.ReadCloser, error) {
+	d := &decoding{src: bufio.NewReaderSize(r, 128<<10), room: tenant{ctx: ctx, r: room}}
 	var err error
 	switch format {
 	case "gzip":
 		d.r, err = gzip.NewReader(d.src)
 	case "zstd":
 		var z *zstd.Decoder
+		frames := &zstdFrames{src: d.src, room: d.room.take}
 		// One goroutine beside the scanning one is the fastest on few cores.
-		if z, err = zstd.NewReader(d.src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow)); err == nil {
+		if z, err = zstd.NewReader(frames, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxHistory)); err == nil {
 			d.r, d.close = z, z.Close
 		}
 	case "bzip2":
+		err = d.room.take(bzip2History)
 		d.r = bzip2.NewReader(d.src)
 	case "xz":
-		d.r, err = xz.ReaderConfig{DictCap: 8 << 20}.NewReader(d.src)
+		d.r = newXZ(d.src, d.room.take)
 	default:
 		return nil, fmt.Errorf("unknown compression %q", format)
 	}
 	if err != nil {
+		d.room.leave()
 		return nil, d.typed(err)
 	}
 	return d, nil
@@ -62,6 +67,7 @@ type decoding struct {
 	src   *bufio.Reader
 	r     io.Reader
 	close func()
+	room  tenant
 	any   bool // something came out
 }
 
@@ -80,8 +86,8 @@ func (d *decoding) typed(err error) error {
 		return ErrTruncated
 	}
 	var pe *fs.PathError
-	if errors.As(err, &pe) { // reading failed, not decoding
-		return err
+	if errors.As(err, &pe) || errors.Is(err, ErrHistory) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err // decoding did not fail
 	}
 	if _, e := d.src.Peek(1); e == io.EOF && d.any && strings.Contains(err.Error(), "EOF") {
 		return ErrTruncated
@@ -93,6 +99,8 @@ func (d *decoding) Close() error {
 	if d.close != nil {
 		d.close()
 	}
+	d.r = nil // what follows may need the memory
+	d.room.leave()
 	return nil
 }
 

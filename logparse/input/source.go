@@ -25,6 +25,9 @@ type Source struct {
 	Regular  bool
 	From, To int64
 	Changed  time.Time
+	// Room is shared with the sources that are read at the same time. Nil: what
+	// decompression takes is not limited.
+	Room *Room
 
 	kind  inputKind
 	file  *os.File  // nil for a reader
@@ -155,7 +158,7 @@ func (s *Source) Stream(ctx context.Context, beside bool) (io.ReadCloser, error)
 		}
 		return io.NopCloser(r), nil
 	}
-	d, err := decoder(s.Compression, r)
+	d, err := decoder(ctx, s.Room, s.Compression, r)
 	if err == nil && beside {
 		d = newReadAhead(d)
 	}

@@ -23,7 +23,7 @@ func halveProcessors(getenv func(string) string) func() {
 
 // collectLater is Env.CollectLater of the process: garbage is collected when it
 // is four times what is in use, or earlier where the memory would come near to
-// 64 MiB; either unless the user has said so. It is not taken back at the end of
+// 64 MiB, of which the program itself is a part; either unless the user has said so. It is not taken back at the end of
 // a run: that would start a collection just before the process ends.
 func collectLater(getenv func(string) string) func() {
 	return func() {
@@ -31,7 +31,7 @@ func collectLater(getenv func(string) string) func() {
 			debug.SetGCPercent(400)
 		}
 		if getenv("GOMEMLIMIT") == "" {
-			debug.SetMemoryLimit(60 << 20)
+			debug.SetMemoryLimit(48 << 20)
 		}
 	}
 }

@@ -57,8 +57,8 @@ func TestCollectionIsTheUsersToSay(t *testing.T) {
 		percent int
 		limit   int64
 	}{
-		"":           {400, 60 << 20},
-		"GOGC":       {90, 60 << 20},
+		"":           {400, 48 << 20},
+		"GOGC":       {90, 48 << 20},
 		"GOMEMLIMIT": {400, 1 << 30},
 	} {
 		debug.SetGCPercent(90)

@@ -155,8 +155,8 @@ func (b *block) lines(ctx context.Context, it *input.Source, from, to int64, e *
 		room := b.room(e)
 		n, err := it.ReadAt(room[:min(int64(len(room)), to-at)], at)
 		if n == 0 {
-			if err == io.EOF { // the file became shorter
-				break
+			if err == io.EOF {
+				err = input.ErrChanged
 			}
 			return it.Named(err)
 		}
@@ -179,10 +179,10 @@ func (b *block) lines(ctx context.Context, it *input.Source, from, to int64, e *
 		room := b.room(e)
 		n, err := it.ReadAt(room[:min(int64(len(room)), it.To-at, max(4096, int64(b.n)))], at)
 		if n == 0 {
-			if err != io.EOF {
-				return it.Named(err)
+			if err == io.EOF {
+				err = input.ErrChanged
 			}
-			break
+			return it.Named(err)
 		}
 		at += int64(n)
 		if k := bytes.IndexByte(room[:n], '\n'); k >= 0 {

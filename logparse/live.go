@@ -117,6 +117,10 @@ func (w *Watcher) follow(ctx context.Context, it *input.Source) error {
 	s.read = append(s.read, infoOf(it)) // snapshots name it, too
 	defer func() {
 		b.end(e)
+		for n := it.Rest(b.room(e)); n > 0; n = it.Rest(b.room(e)) {
+			b.fed(n, e)
+			b.end(e)
+		}
 		w.count()
 		s.warnings = append(s.warnings, it.Warnings()...)
 	}()
@@ -135,14 +139,16 @@ func (w *Watcher) follow(ctx context.Context, it *input.Source) error {
 		case err == input.ErrBoundary:
 			b.end(e)
 		case err == io.EOF:
-			if e.counts.Lines == 0 {
-				return it.Failure()
+			if s.broken = it.Failure(); e.counts.Lines == 0 {
+				return s.broken
 			}
 			return nil
 		case err != nil:
 			return it.Named(err)
 		case ctx.Err() != nil:
 			return nil
+		case e.mixed:
+			return it.Named(ErrMixed)
 		}
 		if stop == nil {
 			select {

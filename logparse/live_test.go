@@ -76,8 +76,6 @@ func TestFollowAcrossRotationAndTruncation(t *testing.T) {
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	// Shorter than what was there: a file that had grown beyond it between two
-	// looks could not be told from one that had not been cut.
 	appendTo(t, path, line(8))
 	until(t, "the truncation to be noticed", func() bool { return w.Samples() == 8 })
 	r, err := w.Stop(0, 0)
@@ -125,6 +123,12 @@ func TestCommand(t *testing.T) {
 	<-w.Done()
 	if r, err := w.Stop(0, 0); err != nil || r.Counts.Samples != 2 {
 		t.Errorf("a command that ends by itself: %+v, %v", r, err)
+	}
+
+	w = start(t, input.Command("cat '"+path+"'; echo connection lost >&2; exit 3"))
+	<-w.Done()
+	if r, err := w.Stop(0, 0); err != nil || r.Counts.Samples != 2 || r.Broken == nil || !strings.Contains(r.Broken.Error(), "exit status 3: connection lost") {
+		t.Errorf("a command that breaks off: %+v, %v", r, err)
 	}
 
 	w = start(t, input.Command("echo permission denied >&2; exit 7"))

@@ -183,6 +183,9 @@ type Result struct {
 	Devices []*Device `json:"devices"`
 	// Warnings are doubts in words.
 	Warnings []string `json:"warnings,omitempty"`
+	// Broken says how a command that was read failed after its first lines: what
+	// was read is a part of the log only. Nil: nothing broke.
+	Broken error `json:"-"`
 }
 
 // InputInfo is one input that was read.

@@ -116,6 +116,7 @@ type scan struct {
 	pool     pool
 	buf      block
 	warnings []string // doubts about the inputs
+	broken   error    // Result.Broken
 }
 
 func (s *scan) open(inputs []input.Input) error {
@@ -154,7 +155,7 @@ func (s *scan) close() {
 
 func (s *scan) result() *Result {
 	r := s.main.result()
-	r.Inputs = s.read
+	r.Inputs, r.Broken = s.read, s.broken
 	r.Warnings = append(r.Warnings, s.warnings...)
 	return r
 }

@@ -179,6 +179,26 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// cutting cuts the file when the first sample comes.
+type cutting struct{ path string }
+
+func (c cutting) Add(*logline.Line)              { os.Truncate(c.path, 1000) }
+func (c cutting) Merge(logparse.SampleCollector) {}
+func (c cutting) Reset()                         {}
+
+func TestFileThatBecomesShorter(t *testing.T) {
+	text := strings.Repeat(line(1), 20_000)
+	for _, workers := range []int{1, 3} {
+		path := write(t, filepath.Join(t.TempDir(), "ltm"), []byte(text))
+		opt := options()
+		opt.Workers, opt.ChunkBytes = workers, 1<<20
+		opt.NewSamples = func() logparse.SampleCollector { return cutting{path} }
+		if _, err := logparse.Scan(t.Context(), []input.Input{input.File(path)}, opt); !errors.Is(err, input.ErrChanged) {
+			t.Errorf("%d workers: %v", workers, err)
+		}
+	}
+}
+
 // A file system that states no sizes: its files are not empty.
 func TestFileWithoutSize(t *testing.T) {
 	st, err := os.Stat("/proc/self/status")

@@ -15,8 +15,10 @@ var (
 	ErrDirectory = errors.New("is a directory")
 	ErrTruncated = errors.New("compressed data is cut short")
 	ErrCorrupt   = errors.New("compressed data is corrupt")
-	// ErrChanged: a mapped file became shorter.
-	ErrChanged = errors.New("file changed while it was read")
+	// ErrCompressed: a live source can't be compressed.
+	ErrCompressed = errors.New("what can be followed is text, this is compressed")
+	// ErrChanged: a file became shorter.
+	ErrChanged = errors.New("file became shorter while it was read")
 )
 
 // Input is something to read: see File, Stdin, Reader, Follow, Command, Syslog.
@@ -65,7 +67,8 @@ func Follow(path string, fromEnd bool) Input {
 }
 
 // Command is the standard output of a shell command such as "ssh bigip tail -F
-// /var/log/ltm". It is ended when the scan ends; ending by itself is no error.
+// /var/log/ltm". It is ended when the scan ends; when it ends
+// by itself and fails, what it printed before is a part only.
 func Command(shell string) Input { return Input{name: shell, kind: inputCommand} }
 
 // Syslog listens on "udp://host:port" or "tcp://host:port" for syslog messages.

@@ -16,6 +16,8 @@ var ErrBoundary = errors.New("boundary between files")
 type liveSource interface {
 	// next is Source.Next.
 	next(ctx context.Context, p []byte, wait time.Duration) (int, error)
+	// rest is Source.Rest.
+	rest(p []byte) int
 	// warnings are doubts so far.
 	warnings() []string
 	io.Closer
@@ -36,11 +38,11 @@ func (in Input) openLive() (liveSource, error) {
 
 // feeder is the common part of sources that read in goroutines: whole lines come over a channel.
 type feeder struct {
-	data chan []byte
-	rest []byte
-	quit chan struct{}
-	wg   sync.WaitGroup
-	once sync.Once
+	data   chan []byte
+	unread []byte
+	quit   chan struct{}
+	wg     sync.WaitGroup
+	once   sync.Once
 }
 
 func newFeeder() *feeder {
@@ -59,7 +61,7 @@ func (f *feeder) send(data []byte) bool {
 
 func (f *feeder) next(ctx context.Context, p []byte, wait time.Duration) (int, error) {
 	n := 0
-	if len(f.rest) == 0 {
+	if len(f.unread) == 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
 		select {
@@ -67,7 +69,7 @@ func (f *feeder) next(ctx context.Context, p []byte, wait time.Duration) (int, e
 			if !ok {
 				return 0, io.EOF
 			}
-			f.rest = d
+			f.unread = d
 		case <-ctx.Done():
 			return 0, nil
 		case <-t.C:
@@ -75,10 +77,10 @@ func (f *feeder) next(ctx context.Context, p []byte, wait time.Duration) (int, e
 		}
 	}
 	for {
-		k := copy(p[n:], f.rest)
+		k := copy(p[n:], f.unread)
 		n += k
-		f.rest = f.rest[k:]
-		if len(f.rest) > 0 {
+		f.unread = f.unread[k:]
+		if len(f.unread) > 0 {
 			return n, nil
 		}
 		select {
@@ -86,12 +88,14 @@ func (f *feeder) next(ctx context.Context, p []byte, wait time.Duration) (int, e
 			if !ok {
 				return n, nil
 			}
-			f.rest = d
+			f.unread = d
 		default:
 			return n, nil
 		}
 	}
 }
+
+func (f *feeder) rest([]byte) int { return 0 }
 
 // end stops the goroutines once they have been unblocked.
 func (f *feeder) end() {

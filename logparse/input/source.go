@@ -34,6 +34,7 @@ type Source struct {
 	close bool      // file is ours to close
 	r     io.Reader // not regular: what to read, after sniffing
 	live  liveSource
+	begun bool // Next has delivered something
 }
 
 // Open opens an input and looks at its content. Of a live one the port is bound
@@ -115,7 +116,26 @@ func (s *Source) Watch() bool {
 // about wait. No data: 0 and no error. ErrBoundary ends the line that was being
 // read, io.EOF says that the source ended by itself.
 func (s *Source) Next(ctx context.Context, p []byte, wait time.Duration) (int, error) {
-	return s.live.next(ctx, p, wait)
+	n, err := s.live.next(ctx, p, wait)
+	if n > 0 && !s.begun {
+		s.begun = true
+		if err := uncompressed(p[:n]); err != nil {
+			return 0, err
+		}
+	}
+	return n, err
+}
+
+// Rest gives what a live source holds of lines without an end, one at a call,
+// when nobody waits for their end any more. 0: no more; Next must not be called after it.
+func (s *Source) Rest(p []byte) int { return s.live.rest(p) }
+
+// uncompressed is the error of a live source that begins with b.
+func uncompressed(b []byte) error {
+	if format := compression(b); format != "" {
+		return fmt.Errorf("%w (%s)", ErrCompressed, format)
+	}
+	return nil
 }
 
 // Failure says how a command failed that ended by itself; nil for every other source.

@@ -72,8 +72,11 @@ func (r *run) steps(ctx context.Context) error {
 		}
 		r.add(s)
 		var held *NotEmptyError
+		var log *logError
 		switch {
 		case err == nil:
+		case errors.As(err, &log) && ctx.Err() == nil: // the target is there
+			r.res.Warnings = append(r.res.Warnings, err.Error())
 		case ctx.Err() != nil || errors.As(err, &held):
 			return err
 		case info.Step == StepNames && (r.res.Whoami == nil || len(r.res.Whoami.Names) == 0):
@@ -234,7 +237,7 @@ func (r *run) load(ctx context.Context) (StepResult, error) {
 	if r.cfg.Log != nil {
 		// What was logged until the target went is evidence, too.
 		if logErr := r.readLog(context.WithoutCancel(ctx)); logErr != nil && err == nil {
-			err = fmt.Errorf("log: %w", logErr)
+			err = &logError{logErr}
 		}
 	}
 	if res == nil {
@@ -277,6 +280,12 @@ func (r *run) coverageFirst(res *loader.LoadResult) []verdict.Verdict {
 	}
 	return vs
 }
+
+// logError is a log that broke, wholly or from some line on.
+type logError struct{ err error }
+
+func (e *logError) Error() string { return "log: " + e.err.Error() }
+func (e *logError) Unwrap() error { return e.err }
 
 // readLog takes the samples of the log's window.
 func (r *run) readLog(ctx context.Context) error {

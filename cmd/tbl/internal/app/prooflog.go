@@ -109,6 +109,9 @@ func (l *remoteLog) End(_ context.Context, add func(*logline.Line)) (logparse.Co
 			}
 		}
 	}
+	if err == nil && res.Broken != nil {
+		err = incompletef("the log is read in part only: %w", res.Broken)
+	}
 	return res.Counts, err
 }
 

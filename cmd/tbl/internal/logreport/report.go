@@ -221,6 +221,14 @@ func build(res *logparse.Result, opt Options) *Report {
 	} else {
 		buildSamples(r, res, opt)
 	}
+	if res.Broken != nil {
+		name := verdict.Locality
+		if opt.Probes {
+			name = verdict.Ownership
+		}
+		r.Verdicts = append(r.Verdicts, verdict.Verdict{Name: name, State: verdict.Incomplete,
+			Line: fmt.Sprintf("INCOMPLETE: the log is read in part only: %v", res.Broken)}.About("log command"))
+	}
 	if worst, ok := verdict.Worst(r.Verdicts, false); ok {
 		r.Word = worst.Word()
 	}

@@ -363,6 +363,56 @@ func TestResetNeedsEvidence(t *testing.T) {
 	}
 }
 
+// writing is a dataplane into which somebody writes whenever it is asked for its
+// holdings: behind the back of who resets it.
+type writing struct {
+	target.Target
+	n *int
+}
+
+func (w writing) Do(ctx context.Context, req *target.Request, ans *target.Answer) error {
+	if req.Op == target.OpStats {
+		for range 3 {
+			*w.n++
+			var own target.Answer
+			if err := w.Target.Do(ctx, &target.Request{Op: target.OpLoad, Key: fmt.Appendf(nil, "w%d", *w.n)}, &own); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Target.Do(ctx, req, ans)
+}
+
+// TestResetWhileSomebodyWrites: what was written since a core was cleared has
+// not survived its reset; with entries of an earlier discovery it is no excuse.
+func TestResetWhileSomebodyWrites(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
+		r, err := prober.Reset(t.Context(), writing{p, new(int)}, prober.ResetConfig{AllNames: all})
+		if err != nil || r.Clean || !strings.Contains(strings.Join(r.Warnings, "\n"), "somebody else writes") {
+			t.Errorf("all names %v: %v, clean %v, warnings %q", all, err, r.Clean, r.Warnings)
+		}
+		for _, v := range r.Verdicts {
+			if v.Name == verdict.Leak && v.State != verdict.Incomplete {
+				t.Errorf("all names %v: %v %s", all, v.State, v.Line)
+			}
+		}
+		names := map[string]bool{}
+		for _, o := range r.Orphans {
+			if names[o.Subtable] {
+				t.Errorf("%s listed twice", o.Subtable)
+			}
+			names[o.Subtable] = true
+		}
+	}
+	p := plane(t, refplane.Config{Cores: 4, Seed: 7, Clock: refplane.Model})
+	fill(t, p, 40)
+	r, err := prober.Reset(t.Context(), losing{p, nil}, prober.ResetConfig{})
+	if err != nil || !r.Clean || r.Verdicts[len(r.Verdicts)-1].State != verdict.Fail {
+		t.Errorf("%v: %+v", err, r.Verdicts)
+	}
+}
+
 // fill writes so many keys, and lets the cores forget under which names.
 func fill(t *testing.T, p *refplane.Plane, n int) {
 	t.Helper()

@@ -148,6 +148,31 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 	if p.err() == nil && listed {
 		orphans, listed = p.resetAllNames(ctx, names)
 	}
+	// What is left may have been written since its core was cleared. Once more,
+	// between two looks at the counters, tells.
+	var held *holdings
+	written := int64(0)
+	if p.err() == nil {
+		held = askHoldings(ctx, tgt)
+	}
+	if held != nil && held.entries > 0 && len(dirty()) == 0 {
+		again := make(map[timingstats.CoreID]bool)
+		n := NeededRequests(len(p.known()), 1e-6)
+		p.until(ctx, 1, n, 1e-6, askReset, takeDeleted, func(j *job) {
+			merge(j)
+			again[j.core] = true
+		}, func() []timingstats.CoreID {
+			return slices.DeleteFunc(p.known(), func(k timingstats.CoreID) bool { return again[k] })
+		})
+		before := held
+		if p.err() == nil && listed {
+			more, _ := p.resetAllNames(ctx, names)
+			orphans = join(append(orphans, more...))
+		}
+		if held = askHoldings(ctx, tgt); held != nil {
+			written = held.writes - before.writes
+		}
+	}
 	left := dirty()
 	res := &ResetResult{Run: p.result(cfg.MaxErrors), Orphans: orphans}
 	for _, o := range orphans {
@@ -161,14 +186,18 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		}
 		c.summarise()
 		if res.Clean = res.Clean && (c.LastDeleted == 0 || c.Hits == 1); c.LastDeleted > 0 && c.Hits > 1 {
-			res.Warnings = append(res.Warnings, fmt.Sprintf("core %s still had %d entries to delete in its last answer: somebody else writes", k, c.LastDeleted))
+			res.Warnings = append(res.Warnings, fmt.Sprintf("core %s still had %d to delete in its last answer: somebody else writes", k, c.LastDeleted))
 		}
 		res.FirstDeleted += c.FirstDeleted
 		res.TotalDeleted += c.TotalDeleted
 		res.Resets = append(res.Resets, *c)
 	}
-	if p.err() == nil {
-		res.EntriesLeft = entriesLeft(ctx, tgt)
+	if held != nil {
+		res.EntriesLeft = &held.entries
+		if res.Clean && written > 0 && held.entries <= written {
+			res.Clean = false
+			res.Warnings = append(res.Warnings, fmt.Sprintf("%d entries are there, and %d were written since they were cleared: somebody else writes", held.entries, written))
+		}
 	}
 	// A core that still had something to delete has been written to meanwhile,
 	// which says nothing of what survived; only who waited for the end of that is
@@ -193,18 +222,34 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 	return res, p.err()
 }
 
-// entriesLeft is what the cores hold in all; nil where the dataplane doesn't
-// tell.
-func entriesLeft(ctx context.Context, tgt target.Target) *int64 {
+// join sorts by name, each once.
+func join(all []Orphan) (out []Orphan) {
+	slices.SortFunc(all, func(a, b Orphan) int { return cmp.Compare(a.Subtable, b.Subtable) })
+	for _, o := range all {
+		if n := len(out); n > 0 && out[n-1].Subtable == o.Subtable {
+			out[n-1].Deleted += o.Deleted
+		} else {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// holdings is what the cores hold in all, and their writes so far.
+type holdings struct{ entries, writes int64 }
+
+// askHoldings is nil where the dataplane doesn't tell.
+func askHoldings(ctx context.Context, tgt target.Target) *holdings {
 	var ans target.Answer
 	if target.Ask(ctx, tgt, target.OpStats, &ans) != nil || len(ans.Stats) == 0 {
 		return nil
 	}
-	sum := int64(0)
+	h := new(holdings)
 	for _, s := range ans.Stats {
-		sum += s.Entries
+		h.entries += s.Entries
+		h.writes += s.WritesLocal + s.WritesRemote
 	}
-	return &sum
+	return h
 }
 
 // heard are those of the cores that answered.
@@ -272,8 +317,7 @@ func (p *pool) resetAllNames(ctx context.Context, names []string) (out []Orphan,
 		}
 		names, listed = p.allNames(ctx)
 	}
-	slices.SortFunc(out, func(a, b Orphan) int { return cmp.Compare(a.Subtable, b.Subtable) })
-	return out, listed
+	return join(out), listed
 }
 
 // resetNames deletes what the names hold, notes those that were cleared, and

@@ -2,6 +2,7 @@ package logparse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -184,18 +185,20 @@ func breaks(order []*piece) (n int) {
 		slot, core int
 	}
 	last, pid := map[key]int64{}, map[key]int64{}
+	only := onlyName(order)
 	for _, p := range order {
 		broken := false
 		for _, d := range p.eng.devices() {
+			name := cmp.Or(d.name, only)
 			for _, q := range d.pids {
-				k := key{d.name, q.slot, 0}
+				k := key{name, q.slot, 0}
 				was, ok := pid[k]
 				broken = broken || ok && was != q.first
 				pid[k] = q.now
 			}
 			for i := range d.cores {
 				c := &d.cores[i]
-				k := key{d.name, c.slot, c.core}
+				k := key{name, c.slot, c.core}
 				was, ok := last[k]
 				broken = broken || ok && c.hasFirst && c.first <= was
 				if c.last >= 0 {
@@ -208,4 +211,18 @@ func breaks(order []*piece) (n int) {
 		}
 	}
 	return n
+}
+
+// onlyName is the name of the only device that has one, else none: lines without
+// a host are its.
+func onlyName(all []*piece) (name string) {
+	for _, p := range all {
+		for _, d := range p.eng.named {
+			if name != "" && d.name != name {
+				return ""
+			}
+			name = d.name
+		}
+	}
+	return name
 }

@@ -160,7 +160,7 @@ func TestLeapsThatAreNone(t *testing.T) {
 		return fmt.Sprintf("%s %s info tmm%d[7]: Rule /Common/L <A>: tmm=%d subtable=s writes=%d key=k clicks=5 FAST_LOCAL (sampled 1/1)\n", at.Format("Jan _2 15:04:05"), host, core, core, writes)
 	}
 	at := time.Date(2026, 10, 25, 2, 30, 0, 0, time.UTC)
-	var clocks, winter, glitch strings.Builder
+	var clocks, winter, glitch, hostless strings.Builder
 	for i := range 200 {
 		clocks.WriteString(stamp(at.Add(time.Duration(i)*time.Second), "b1", i%4, 1+i))
 		clocks.WriteString(stamp(at.Add(time.Duration(i)*time.Second-time.Hour), "b2", i%4, 1+i))
@@ -173,9 +173,15 @@ func TestLeapsThatAreNone(t *testing.T) {
 		if i == 1 { // a line that was long under way
 			back = time.Minute
 		}
+		// A line without a host is the only device's; its clock is another one.
+		line := stamp(at.Add(time.Duration(i)*time.Second), "b1", 1, 1+i)
+		if i >= 100 {
+			line = (at.Add(time.Duration(i)*time.Second - 3*time.Hour)).Format("2006-01-02T15:04:05Z") + line[strings.Index(line, " info"):]
+		}
+		hostless.WriteString(line)
 		glitch.WriteString(stamp(at.Add(time.Duration(i)*time.Second-back), "b1", i%4, 1+i))
 	}
-	for name, text := range map[string]string{"two clocks": clocks.String(), "winter time": winter.String(), "a late line": glitch.String()} {
+	for name, text := range map[string]string{"two clocks": clocks.String(), "winter time": winter.String(), "a late line": glitch.String(), "lines without a host": hostless.String()} {
 		opt := options()
 		opt.Now = time.Date(2026, 10, 26, 0, 0, 0, 0, time.UTC)
 		want := scan(t, opt, input.File(write(t, filepath.Join(t.TempDir(), "x"), []byte(text))))

@@ -58,7 +58,7 @@ func (l *load) result() *LoadResult {
 		}
 	}
 	if c.echoes > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d answers named another key than was sent: %s", c.echoes, c.echoExample))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s named another key than was sent: %s", verdict.Count(c.echoes, "answer"), c.echoExample))
 	}
 	if c.sent > 0 && c.measuredSent == 0 && len(c.runs) > 0 {
 		r.Warnings = append(r.Warnings, "the run ended within its warm-up: there are no figures")
@@ -141,10 +141,10 @@ func (c *collector) warnings() []string {
 		}
 	}
 	if n := c.opened; n > 0 && n < c.ok {
-		out = append(out, fmt.Sprintf("%d connections for %d answers: connections were used again, so that several requests reached one core", n, c.ok))
+		out = append(out, fmt.Sprintf("%s for %d answers: connections were used again, so that several requests reached one core", verdict.Count(n, "connection"), c.ok))
 	}
 	if n := c.errs[target.ClassAddressExhausted]; n > 0 {
-		out = append(out, fmt.Sprintf("%d requests found no free local port: a lower rate, more source addresses, or connections that end with a reset", n))
+		out = append(out, fmt.Sprintf("%s found no free local port: a lower rate, more source addresses, or connections that end with a reset", verdict.Count(n, "request")))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"tbl/target"
 	"tbl/timingstats"
+	"tbl/timingstats/verdict"
 )
 
 // AskConfig configures Info, Whoami and Dump.
@@ -211,7 +212,7 @@ func Dump(ctx context.Context, tgt target.Target, cfg AskConfig) (*DumpResult, e
 	for _, c := range cores {
 		res.Dumps = append(res.Dumps, *c)
 		if c.Count != int64(len(c.Keys)) {
-			res.Warnings = append(res.Warnings, fmt.Sprintf("core %s counted %d keys and listed %d", c.Core, c.Count, len(c.Keys)))
+			res.Warnings = append(res.Warnings, fmt.Sprintf("core %s counted %s and listed %d", c.Core, verdict.Count(c.Count, "key"), len(c.Keys)))
 		}
 	}
 	slices.SortFunc(res.Dumps, func(a, b CoreDump) int { return a.Core.Compare(b.Core) })

@@ -239,7 +239,7 @@ func (f *finding) result(cfg FindConfig) *FindResult {
 		}
 	}
 	v.Figures = map[string]float64{"cores": float64(len(f.wanted)), "cores_without": float64(len(without)), "names_tried": float64(f.count)}
-	v.Line = fmt.Sprintf("OK: %d names for each of %d cores", f.each, len(f.wanted))
+	v.Line = fmt.Sprintf("OK: %s for each of %s", verdict.Count(f.each, "name"), verdict.Count(len(f.wanted), "core"))
 	if len(without) > 0 || len(f.wanted) == 0 {
 		v.State = verdict.Incomplete
 		v.Line = fmt.Sprintf("INCOMPLETE: too few names found for %s in %d tries", Cores(without), f.count)

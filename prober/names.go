@@ -177,7 +177,7 @@ func (r *WhoamiResult) namesVerdict() verdict.Verdict {
 	case odd > 0:
 		v.State, v.Line = verdict.Warn, fmt.Sprintf("DOUBTFUL NAMES: %d of %d cores", odd, len(r.Names))
 	default:
-		v.Line = fmt.Sprintf("OK: %d cores, %d names, all different", len(r.Names), len(same))
+		v.Line = fmt.Sprintf("OK: %s, %s, all different", verdict.Count(len(r.Names), "core"), verdict.Count(len(same), "name"))
 	}
 	return v
 }

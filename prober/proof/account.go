@@ -172,7 +172,7 @@ func (r *run) overall() {
 			v.Line = "OK: the only core writes into storage it owns"
 		}
 		if len(notRun) > 0 {
-			v.Line = fmt.Sprintf("OK: what was run holds on %d cores", cores)
+			v.Line = "OK: what was run holds on " + verdict.Count(cores, "core")
 		}
 		if weakest.State == verdict.Warn {
 			v.State = verdict.Warn

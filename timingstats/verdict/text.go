@@ -106,7 +106,10 @@ func coreList(ids []timingstats.CoreID) string {
 	return list
 }
 
-// plural is "1 core", "4 cores".
+// Count is "1 core", "4 cores".
+func Count[T int | int64](n T, noun string) string { return plural(int64(n), noun) }
+
+// plural is Count.
 func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

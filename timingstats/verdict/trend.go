@@ -415,7 +415,7 @@ func JudgeDrift(runs []RunRate) DriftReport {
 	case fell:
 		r.Verdict.Line = fmt.Sprintf("not judged: drift suspected, %s; %d runs are needed to tell", figures, driftMinRuns)
 	case n < driftMinRuns:
-		r.Verdict.Line = fmt.Sprintf("not judged: %d runs, %d are needed; %s", n, driftMinRuns, figures)
+		r.Verdict.Line = fmt.Sprintf("not judged: %s, %d are needed; %s", Count(n, "run"), driftMinRuns, figures)
 	default:
 		r.State, r.Line = Pass, "OK: no drift, "+figures
 	}

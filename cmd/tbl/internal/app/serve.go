@@ -10,6 +10,7 @@ import (
 
 	"tbl/target/httpserve"
 	"tbl/target/refplane"
+	"tbl/timingstats/verdict"
 )
 
 func (a *app) serveCommand() *cli.Command {
@@ -73,7 +74,7 @@ func (a *app) serve(c *cli.Context) error {
 		fmt.Fprintf(a.env.Stderr, "tbl: warning: %s\n", w)
 	}
 	cfg = plane.Config()
-	fmt.Fprintf(a.env.Stderr, "tbl: %d cores on http://%s, seed %d; status page at /, metrics at /metrics; Ctrl-C ends it\n", cfg.Cores, ln.Addr(), cfg.Seed)
+	fmt.Fprintf(a.env.Stderr, "tbl: %s on http://%s, seed %d; status page at /, metrics at /metrics; Ctrl-C ends it\n", verdict.Count(cfg.Cores, "core"), ln.Addr(), cfg.Seed)
 	var server *httpserve.Server
 	srv.Extra = statusPages(c.Context, plane, srv.Node, func() httpserve.Counts { return server.Counts() })
 	server = httpserve.New(plane, srv)

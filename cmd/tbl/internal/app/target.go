@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -238,7 +237,7 @@ func (o *targetOptions) describe() string {
 		}
 		return strings.Join(shown, ", ")
 	}
-	return fmt.Sprintf("the embedded dataplane, %d cores", o.plane.Cores)
+	return "the embedded dataplane, " + verdict.Count(o.plane.Cores, "core")
 }
 
 // plane is an open target.

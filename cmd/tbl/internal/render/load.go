@@ -24,7 +24,7 @@ func Load(r *loader.LoadResult) *Document {
 	for _, c := range r.Cores {
 		d.Linef("  tmm %s: %10s writes (%s)", c.Core, Int(c.Writes), text(Percent(c.Share)))
 	}
-	d.Linef("%s", wall(r.OK, "writes", r.Elapsed(), r.WritesPerS, r.WallPerWriteNS))
+	d.Linef("%s", wall(r.OK, "write", r.Elapsed(), r.WritesPerS, r.WallPerWriteNS))
 	if r.Partial {
 		d.Linef("partial run: %s", r.Stop)
 	}
@@ -105,7 +105,7 @@ func Bulk(r *loader.BulkResult) *Document {
 			break
 		}
 	}
-	d.Linef("%s", wall(r.Written, "writes", r.Elapsed(), r.WritesPerS, r.WallPerWriteNS))
+	d.Linef("%s", wall(r.Written, "write", r.Elapsed(), r.WritesPerS, r.WallPerWriteNS))
 	d.Linef("bodies: %s bytes, %.1f MiB/s", Int(r.BytesSent), r.BytesPerS/(1<<20))
 	if r.Partial {
 		d.Linef("partial run: %s", r.Stop)
@@ -143,9 +143,9 @@ func loadFigures(rate float64, a *loader.Accounting) map[string]float64 {
 // workers together, not what one write takes.
 func wall(n int64, what string, elapsed time.Duration, perS, perNS float64) string {
 	if n == 0 || elapsed <= 0 {
-		return "no " + what
+		return "no " + what + "s"
 	}
-	return fmt.Sprintf("%s %s in %s: %s, %s of wall time per write", Int(n), what, Duration(elapsed), Rate(perS), Duration(time.Duration(perNS)))
+	return fmt.Sprintf("%s in %s: %s, %s of wall time per write", Count(int(n), what), Duration(elapsed), Rate(perS), Duration(time.Duration(perNS)))
 }
 
 // coverage is the cores heard, by COVERAGE where that was judged: they may be

@@ -10,7 +10,7 @@ import (
 // Info is the document of info.
 func Info(r *prober.InfoResult) *Document {
 	d := &Document{Command: "info", Data: r, Verdicts: r.Verdicts}
-	d.Linef("target %s: %d cores", r.Target, len(r.Cores))
+	d.Linef("target %s: %s", r.Target, Count(len(r.Cores), "core"))
 	hits(d, r.Hits)
 	closeRun(d, &r.Run)
 	return d

@@ -12,7 +12,7 @@ import (
 // then the overall one.
 func Proof(r *proof.Result) *Document {
 	d := &Document{Command: "validate", Data: r}
-	d.Linef("target %s, %d cores", r.Target, len(r.Cores))
+	d.Linef("target %s, %s", r.Target, Count(len(r.Cores), "core"))
 	if r.Whoami != nil {
 		t := d.Append("found", "TMM", "subtable")
 		for _, c := range r.Whoami.Names {

@@ -11,8 +11,8 @@ import (
 // Sticky is the document of sticky.
 func Sticky(r *stickiness.Result) *Document {
 	d := &Document{Command: "sticky", Data: r, Verdicts: r.Verdicts, Figures: map[string]float64{}}
-	d.Linef("%s: %s transactions of %d invocations, %d at a time, in %s",
-		r.Target, Int(r.Transactions), r.PerTx, r.Workers, Duration(r.Duration))
+	d.Linef("%s: %s of %d invocations, %d at a time, in %s",
+		r.Target, Count(int(r.Transactions), "transaction"), r.PerTx, r.Workers, Duration(r.Duration))
 	t := d.Append("nodes", "NODE", "transactions", "invocations", "share", "min", "avg", "max")
 	for _, n := range r.Nodes {
 		t.Row(n.Name, n.Transactions, n.Invocations, Percent(n.Share), n.Latency.Min, n.Latency.Mean, n.Latency.Max)
@@ -91,7 +91,7 @@ func Nodes(d *Document, how string, nodes []Node) {
 	for _, n := range nodes {
 		t.Row(n.Node, n.Number, n.Sent, n.OK, n.Failed, Percent(n.Share), time.Duration(n.AvgNS), time.Duration(n.MaxNS))
 	}
-	head := Block{Line: fmt.Sprintf("%d nodes, %s; their cores are shown as node/tmm", len(nodes), how)}
+	head := Block{Line: fmt.Sprintf("%s, %s; their cores are shown as node/tmm", Count(len(nodes), "node"), how)}
 	d.Blocks = append([]Block{head, {Table: t}}, d.Blocks...)
 	d.Extra = map[string]any{"nodes": nodes, "balance": how}
 }

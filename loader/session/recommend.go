@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,12 +14,7 @@ const tie = 0.10
 // recommend says which of the designs compared to take and why, each sentence
 // from one table.
 func recommend(r *Result, asked []Design, by map[Design]*DesignResult) {
-	var best *DesignResult
-	for _, x := range designs {
-		if d := by[x.name]; d != nil && (best == nil || better(d, best)) {
-			best = d
-		}
-	}
+	best, why := cheapest(r, by)
 	if best == nil {
 		return
 	}
@@ -31,12 +27,16 @@ func recommend(r *Result, asked []Design, by map[Design]*DesignResult) {
 			capital(best.Title), cost(best), percent(best.RemoteShare))
 		best = nil
 	case !clear(best, by):
-		say(TableOps, "Too few visits to tell which design costs least: chance may make more than the differences between them. Play more --sessions or --visits.")
+		more := "Play more --sessions or --visits."
+		if n := enough(best, by, r.Sessions); n > 0 {
+			more = fmt.Sprintf("About %s --sessions are enough.", whole(n))
+		}
+		say(TableOps, "Too few visits to tell which design costs least: chance may make more than the differences between them. %s", more)
 		best = nil
 	default:
 		r.Best = best.Design
-		say(TableOps, "Take %s: %s (without the slowest 2 %% of the samples), with %s of its operations on another core than the one that accepted them.",
-			best.Title, cost(best), percent(best.RemoteShare))
+		say(TableOps, "Take %s: %s (without the slowest 2 %% of the samples), %s, with %s of its operations on another core than the one that accepted them.",
+			best.Title, cost(best), why, percent(best.RemoteShare))
 	}
 	for _, x := range designs {
 		d := by[x.name]
@@ -69,33 +69,89 @@ func recommend(r *Result, asked []Design, by map[Design]*DesignResult) {
 	}
 }
 
+// cheapest is the design to take, and why: the one that costs least, or, of
+// those that cost as much but for a tie, the one whose work is spread best.
+// Spreads that chance may make of so many sessions are the same.
+func cheapest(r *Result, by map[Design]*DesignResult) (best *DesignResult, why string) {
+	var all []*DesignResult
+	for _, x := range designs {
+		if d := by[x.name]; d != nil {
+			all = append(all, d)
+		}
+	}
+	if len(all) == 0 {
+		return nil, ""
+	}
+	slices.SortStableFunc(all, func(a, b *DesignResult) int { return cmp.Compare(a.ClicksPerVisit, b.ClicksPerVisit) })
+	least := all[0]
+	tied := 0
+	for tied < len(all) && all[tied].ClicksPerVisit <= (1+tie)*least.ClicksPerVisit {
+		tied++
+	}
+	if tied == 1 {
+		return least, "which is the least"
+	}
+	even := slices.MinFunc(all[:tied], func(a, b *DesignResult) int { return cmp.Compare(a.ExecutedRatio, b.ExecutedRatio) }).ExecutedRatio
+	for _, d := range all[:tied] {
+		if even > 0 && beyondChance(d.ExecutedRatio/even, float64(r.Sessions), len(d.Load)) {
+			continue
+		}
+		if d == least {
+			than := ", and spreads no better"
+			if even == 0 {
+				than = ""
+			}
+			return d, fmt.Sprintf("which is the least (up to %.0f %% more counts as the same%s)", tie*100, than)
+		}
+		return d, fmt.Sprintf("which is as good as the %s of %s (up to %.0f %% more counts as the same), and better spread: its busiest core executes %.2f times the mean instead of %.2f",
+			clicks(least.ClicksPerVisit), least.Design, tie*100, d.ExecutedRatio, least.ExecutedRatio)
+	}
+	return least, "which is the least" // not reached: the most even one is not beyond itself
+}
+
 // clear says that the best design costs less than each other one, or as much,
 // by more than chance makes of it.
 func clear(best *DesignResult, by map[Design]*DesignResult) bool {
 	for _, d := range by {
-		if d == best {
-			continue
-		}
-		off := math.Hypot(best.ClicksPerVisitError, d.ClicksPerVisitError)
-		low := d.ClicksPerVisit - best.ClicksPerVisit - off
-		if tied := off <= tie*best.ClicksPerVisit; low <= 0 && !tied {
+		if d != best && off(best, d) > margin(best, d) {
 			return false
 		}
 	}
 	return true
 }
 
+// off is how far the difference between two designs' costs may be off.
+func off(a, b *DesignResult) float64 { return math.Hypot(a.ClicksPerVisitError, b.ClicksPerVisitError) }
+
+// margin is how far off the difference may be to say that best costs less than
+// d, or as much but for a tie.
+func margin(best, d *DesignResult) float64 {
+	return max(d.ClicksPerVisit-best.ClicksPerVisit, tie*best.ClicksPerVisit)
+}
+
+// mostSessions is up to how many it is told that they are enough.
+const mostSessions = 10_000_000
+
+// enough is how many sessions make it clear, as chance takes four times as many
+// for each half of it; 0: more than can be told. A half more is for the figures
+// of now that are themselves off.
+func enough(best *DesignResult, by map[Design]*DesignResult, sessions int64) int64 {
+	n := float64(sessions)
+	for _, d := range by {
+		if d != best {
+			n = max(n, 1.5*float64(sessions)*math.Pow(off(best, d)/margin(best, d), 2))
+		}
+	}
+	if !(n <= mostSessions) {
+		return 0
+	}
+	step := math.Pow(10, math.Floor(math.Log10(n))-1) // two digits
+	return int64(math.Round(n/step) * step)
+}
+
 // cost is a design's, as the text has it.
 func cost(d *DesignResult) string {
 	return fmt.Sprintf("%s ± %s clicks per visit", clicks(d.ClicksPerVisit), clicks(d.ClicksPerVisitError))
-}
-
-// better compares by cost; a tie goes to the design that spreads better.
-func better(a, b *DesignResult) bool {
-	if d := math.Abs(a.ClicksPerVisit - b.ClicksPerVisit); d <= tie*min(a.ClicksPerVisit, b.ClicksPerVisit) && a.ExecutedRatio > 0 && b.ExecutedRatio > 0 {
-		return a.ExecutedRatio < b.ExecutedRatio
-	}
-	return a.ClicksPerVisit < b.ClicksPerVisit
 }
 
 // listing compares the ways to find out which keys a session has.
@@ -122,7 +178,7 @@ func listing(by map[Design]*DesignResult, say func(string, string, ...any)) {
 		// Each listing bears its part of what the entries cost that make it
 		// short: one is written for each session, and deleted by those that leave,
 		// at the cost of any other write and deletion.
-		index, off := 0.0, student99(d.Scan.N-1)*math.Sqrt(d.Scan.variance)
+		index, off := 0.0, d.Scan.off
 		for _, part := range []struct {
 			c OpCost
 			n int64
@@ -130,9 +186,11 @@ func listing(by map[Design]*DesignResult, say func(string, string, ...any)) {
 			if part.n > 0 {
 				times := float64(part.n) / float64(look.N)
 				index += times * part.c.TrimmedClicks
-				off = math.Hypot(off, times*student99(part.c.N)*math.Sqrt(part.c.variance))
+				off = math.Hypot(off, times*part.c.off)
 			}
 		}
+		// So is how often a session's keys are asked for.
+		off = math.Hypot(off, (index-look.TrimmedClicks)*z99/math.Sqrt(float64(look.N)))
 		diff := d.Scan.TrimmedClicks - index
 		advice := "keep the index"
 		switch {
@@ -146,16 +204,6 @@ func listing(by map[Design]*DesignResult, say func(string, string, ...any)) {
 		say(TableCost, "In %s, listing the whole subtable takes %s clicks in the mean (%d times in the course of the visits), through an index entry per session %s for each of %s listings, the %s sets and %s deletes of these entries included: %s.",
 			map[Design]string{Shared: "the shared subtable", Local: "a local subtable"}[name], clicks(d.Scan.TrimmedClicks), d.Scan.N, clicks(index), whole(look.N), whole(d.IndexSets), whole(d.IndexDeletes), advice)
 	}
-}
-
-// student99 is z99 for a mean of n samples whose variance is known from them
-// alone: Student's quantile, by the expansion of Abramowitz and Stegun 26.7.5.
-func student99(n int64) float64 {
-	if n < 2 {
-		return math.Inf(1)
-	}
-	z, df := z99, float64(n-1)
-	return z + (math.Pow(z, 3)+z)/(4*df) + (5*math.Pow(z, 5)+16*math.Pow(z, 3)+3*z)/(96*df*df)
 }
 
 // memory compares entries and bytes, and says what grows.
@@ -181,15 +229,18 @@ func memory(r *Result, by map[Design]*DesignResult, say func(string, string, ...
 		if d == nil || d.Indefinite == 0 {
 			continue
 		}
-		n, b, per := d.GrowthEntriesP1k, d.GrowthBytesP1k, "for each 1,000 sessions"
-		if r.Arrivals > 0 {
-			n, b, per = d.GrowthEntriesPH, d.GrowthBytesPH, "per hour at this rate of arrivals"
+		n, b, per := d.GrowthEntriesP1k, d.GrowthBytesP1k, " more for each 1,000 sessions"
+		switch {
+		case n == 0:
+			n, b, per = float64(d.Indefinite), float64(d.Indefinite)*d.BytesPerEntry, ""
+		case r.Arrivals > 0:
+			n, b, per = d.GrowthEntriesPH, d.GrowthBytesPH, " more per hour at this rate of arrivals"
 		}
 		bytes := ""
 		if b > 0 {
 			bytes = fmt.Sprintf(" (%s bytes)", clicks(b))
 		}
-		say(TableMemory, "Keys without a timer of sessions that never leave stay for good in %s: %s entries%s more %s.", d.Title, clicks(n), bytes, per)
+		say(TableMemory, "Keys without a timer of sessions that never leave stay for good in %s: %s entries%s%s.", d.Title, clicks(n), bytes, per)
 		grows = true
 	}
 	if grows {

@@ -84,11 +84,13 @@ type DesignResult struct {
 	TheoryShare float64 `json:"theory_share"`
 
 	Ops []OpCost `json:"ops"`
-	// ClicksPerVisit sums up Ops without the slowest 2 % of each kind: one
-	// pre-empted sample of 400,000 clicks would outweigh a thousand others.
+	// ClicksPerVisit sums up Ops without the slowest 2 % of each kind, of few
+	// without as many as may be pre-empted by chance: one such sample of 400,000
+	// clicks would outweigh a thousand others.
 	ClicksPerVisit float64 `json:"clicks_per_visit"`
 	// ClicksPerVisitError is how far ClicksPerVisit may be off to either side,
-	// with 99 %: designs that differ by less can't be told apart.
+	// with 99 %, by how much sessions differ: designs that differ by less can't
+	// be told apart.
 	ClicksPerVisitError float64 `json:"clicks_per_visit_error"`
 	Misses              int64   `json:"misses"` // look-ups of keys that had expired
 
@@ -114,7 +116,8 @@ type DesignResult struct {
 
 	// Indefinite entries are left for good: those that never expire, of
 	// sessions that never left. The growth is theirs: by 1,000 sessions that
-	// come, and, where sessions come at a rate, by the hour; 0 without one.
+	// come, and, where sessions come at a rate, by the hour; 0 without one, and
+	// where fewer than two came.
 	Indefinite       int64   `json:"indefinite_entries"`
 	GrowthEntriesP1k float64 `json:"growth_entries_per_1000_sessions"`
 	GrowthBytesP1k   float64 `json:"growth_bytes_per_1000_sessions"`
@@ -139,15 +142,15 @@ type OpCost struct {
 	MinClicks int64   `json:"min_clicks"`
 	P50Clicks int64   `json:"p50_clicks"`
 	AvgClicks float64 `json:"avg_clicks"`
-	// TrimmedClicks is the mean without the slowest 2 %; of listings without the
-	// slowest one.
+	// TrimmedClicks is the mean without the slowest 2 % (see setApart); of
+	// listings without the slowest one.
 	TrimmedClicks float64                    `json:"trimmed_avg_clicks"`
 	P95Clicks     int64                      `json:"p95_clicks"`
 	P99Clicks     int64                      `json:"p99_clicks"`
 	MaxClicks     int64                      `json:"max_clicks"`
 	Latency       timingstats.LatencySummary `json:"latency"`
 
-	variance float64 // of TrimmedClicks
+	off float64 // how far TrimmedClicks may be, with 99 %
 }
 
 // CoreLoad is one core's part.

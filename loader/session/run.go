@@ -102,6 +102,8 @@ type play struct {
 	index   []byte // the names of all keys, as the index entry holds them
 	gone    []bool // sessions that left
 	begun   []bool // sessions that began
+	groups  int    // into which the sessions are dealt
+	slowest [opScan]slowest
 	ok      atomic.Int64
 	failed  atomic.Int64
 	ended   atomic.Bool
@@ -120,6 +122,7 @@ type worker struct {
 	rng    *rand.Rand
 	sub    []byte
 	key    []byte
+	group  int // of the session being played
 	// home is where the session being played is held, nil if nowhere.
 	home *home
 }
@@ -141,10 +144,17 @@ func (p *play) run(ctx context.Context, visits int64) (DesignResult, error) {
 	if p.design != PerSession && p.cfg.Enumerate > 0 {
 		a.scans = int64(p.cfg.Scans)
 	}
+	p.groups = int(min(p.cfg.Sessions, maxGroups))
+	for op, most := range [opScan]int64{
+		opSet: p.cfg.Sessions*int64(p.cfg.Keys+1) + visits, opLookup: visits * int64(p.cfg.Lookups), opEnumerate: visits,
+		opDelete: p.cfg.Sessions * int64(p.cfg.Keys+1),
+	} {
+		p.slowest[op].reset(most)
+	}
 	p.workers = make([]*worker, p.cfg.Workers)
 	for i := range p.workers {
 		pcg := rand.NewPCG(0, 0)
-		p.workers[i] = &worker{play: p, pcg: pcg, rng: rand.New(pcg)}
+		p.workers[i] = &worker{play: p, pcg: pcg, rng: rand.New(pcg), stats: stats{groups: make([]group, p.groups)}}
 	}
 	p.base = p.clock.Now()
 	p.clock.Run(len(p.workers), func(i int) {
@@ -160,9 +170,6 @@ func (p *play) run(ctx context.Context, visits int64) (DesignResult, error) {
 				}
 			}
 			w.visit(ctx, v)
-			if v.scan > 0 {
-				w.scan(ctx, v)
-			}
 			if v.num < p.plan.visits(v.session) {
 				v.num, v.at, v.scan = v.num+1, v.at+p.plan.think(v.session, w.rng), 0
 				a.put(v)
@@ -184,6 +191,8 @@ func (p *play) run(ctx context.Context, visits int64) (DesignResult, error) {
 // visit plays one visit.
 func (w *worker) visit(ctx context.Context, v visit) {
 	w.visits++
+	w.group = int(v.session % int64(w.play.groups))
+	w.stats.groups[w.group].visits++
 	w.pcg.Seed(mix64(w.cfg.Seed^mix64(uint64(v.session))), uint64(v.num))
 	w.place(v.session)
 	if v.num == 0 {
@@ -194,7 +203,11 @@ func (w *worker) visit(ctx context.Context, v visit) {
 		if w.design != PerSession {
 			w.setIndex(ctx, v.session)
 		}
-	} else {
+	}
+	if v.scan > 0 {
+		w.scan(ctx, v) // while the session is there
+	}
+	if v.num > 0 {
 		if w.rng.Float64() < w.cfg.Enumerate {
 			w.enumerate(ctx, v.session)
 		}
@@ -330,6 +343,12 @@ func (w *worker) do(ctx context.Context, op opKind, req target.Request) bool {
 		}
 	}
 	w.record(op, w.home, &w.ans, end-start, err)
+	if err == nil && w.stats.groups != nil {
+		t := &w.stats.groups[w.group].ops[op]
+		t.n++
+		t.clicks += w.ans.Clicks
+		w.slowest[op].add(slow{w.ans.Clicks, w.group})
+	}
 	if err == nil {
 		w.ok.Add(1)
 		return true

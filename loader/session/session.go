@@ -92,7 +92,7 @@ type Config struct {
 	// which its keys are written. 0: 3. Negative: none.
 	Visits int
 	// Think is the mean time between two visits of a session; the times are
-	// exponentially distributed. 0: 30 s.
+	// exponentially distributed. 0: 30 s. Negative: none.
 	Think time.Duration
 	// Arrivals is how many sessions begin per second. 0: in virtual time
 	// 1,000; in real time the visits come in the order that this would give,
@@ -101,7 +101,7 @@ type Config struct {
 	// Zipf makes few sessions popular: visits are Zipf-distributed over the
 	// sessions instead of uniformly.
 	Zipf bool
-	// Lookups is how many known keys a visit looks up. 0: 3.
+	// Lookups is how many known keys a visit looks up. 0: 3. Negative: none.
 	Lookups int
 	// Enumerate is the share of visits that don't know the session's keys and
 	// list them; Write that of visits that write one key anew; Leave that of
@@ -161,12 +161,10 @@ func (c Config) withDefaults() (Config, error) {
 		return bad("sessions %d: want 1 or more", c.Sessions)
 	case c.Keys < 0 || c.Keys > 10_000:
 		return bad("keys %d: want 1 to 10,000", c.Keys)
-	case c.Think < 0:
-		return bad("think time %v: want 0 or more", c.Think)
 	case !(c.Arrivals >= 0) || math.IsInf(c.Arrivals, 0):
 		return bad("arrivals %v: want 0 or more per second", c.Arrivals)
-	case c.Lookups < 0 || c.ValueSize < 0 || c.ValueSize > 1<<20:
-		return bad("negative look-ups, or value size not from 0 to %d", 1<<20)
+	case c.ValueSize < 0 || c.ValueSize > 1<<20:
+		return bad("value size %d: want 0 to %d", c.ValueSize, 1<<20)
 	case !unit(c.Enumerate) || !unit(c.Write) || !unit(c.Leave):
 		return bad("shares of visits: want up to 1")
 	case c.Workers < 0 || c.Workers > 1<<16:

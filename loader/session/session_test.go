@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"tbl/loader/session"
 	"tbl/target"
@@ -147,7 +146,7 @@ func TestNoAffinity(t *testing.T) {
 func TestConfig(t *testing.T) {
 	p := plane(t, refplane.Config{Clock: refplane.Model})
 	for _, c := range []session.Config{
-		{Sessions: -1}, {Keys: -1}, {Think: -time.Second}, {Enumerate: 1.5}, {Workers: -1}, {Designs: []session.Design{"x"}},
+		{Sessions: -1}, {Keys: -1}, {ValueSize: -1}, {Enumerate: 1.5}, {Workers: -1}, {Designs: []session.Design{"x"}},
 		{Arrivals: math.NaN()}, {Mix: session.Mix{Timeout: -1}}, {Timeout: -5},
 	} {
 		if _, err := session.Run(t.Context(), p, c); !errors.Is(err, session.ErrConfig) {

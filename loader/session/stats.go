@@ -37,6 +37,7 @@ type stats struct {
 	indexed   int64 // index entries written
 	unindexed int64 // index entries deleted
 	listings  []scanned
+	groups    []group // of sessions; nil where costs are of no account
 	clicks    [numOps]timingstats.Recorder
 	latency   [numOps]timingstats.Recorder
 	errs      [target.NumClasses]int64
@@ -93,6 +94,13 @@ func (s *stats) merge(o *stats) {
 	s.indexed += o.indexed
 	s.unindexed += o.unindexed
 	s.listings = append(s.listings, o.listings...)
+	for i, g := range o.groups {
+		s.groups[i].visits += g.visits
+		for op, t := range g.ops {
+			s.groups[i].ops[op].n += t.n
+			s.groups[i].ops[op].clicks += t.clicks
+		}
+	}
 	for i := range numOps {
 		s.clicks[i].Merge(&o.clicks[i])
 		s.latency[i].Merge(&o.latency[i])
@@ -114,53 +122,13 @@ func (s *stats) merge(o *stats) {
 	}
 }
 
-func (s *stats) cost(op opKind) OpCost {
+// cost is that of a kind of operation, the slowest set apart as in t.
+func (s *stats) cost(op opKind, t trimmed) OpCost {
 	c := &s.clicks[op]
-	mean, variance := trimmed(c)
-	if op == opScan {
-		mean, variance = whileFilling(s.listings)
-	}
 	return OpCost{
-		Op: opNames[op], N: c.N(), MinClicks: c.Min(), P50Clicks: c.Percentile(50), AvgClicks: c.Mean(), TrimmedClicks: mean, variance: variance,
+		Op: opNames[op], N: c.N(), MinClicks: c.Min(), P50Clicks: c.Percentile(50), AvgClicks: c.Mean(), TrimmedClicks: t.mean, off: t.off,
 		P95Clicks: c.Percentile(95), P99Clicks: c.Percentile(99), MaxClicks: c.Max(), Latency: s.latency[op].Latency(),
 	}
-}
-
-// z99 is how many standard errors hold 99 % of a normal distribution.
-const z99 = 2.5758
-
-// kept is the share of samples, from the fastest on, that a trimmed mean is of.
-const kept = 0.98
-
-// trimmed is the mean of the fastest 98 % of the samples, and its variance by
-// the winsorized one of all (Yuen 1974, for one side): those left out count as
-// the slowest that was kept. A single sample says nothing of its variance, and
-// is held to be off by as much as it says.
-func trimmed(r *timingstats.Recorder) (mean, variance float64) {
-	all := r.N()
-	rest := int64(math.Ceil(kept * float64(all)))
-	if rest == 0 {
-		return 0, 0
-	}
-	n, left := float64(rest), rest
-	var sum, squares, last float64
-	r.Each(func(low, high, count int64) {
-		count = min(count, left)
-		left -= count
-		if v := (float64(low) + float64(high)) / 2; count > 0 {
-			sum += float64(count) * v
-			squares += float64(count) * v * v
-			last = v
-		}
-	})
-	mean = sum / n
-	if all == 1 {
-		return mean, mean * mean
-	}
-	out := float64(all) - n
-	whole := (sum + out*last) / float64(all)
-	spread := (squares + out*last*last) - float64(all)*whole*whole
-	return mean, max(0, spread) / float64(all-1) / float64(all) / (kept * kept)
 }
 
 // scanned is what listing a whole subtable cost, for the so manieth time.
@@ -171,9 +139,9 @@ const minScans = 8
 
 // whileFilling is the mean of listings made at even distances while a subtable
 // fills and empties, without the slowest, as one that is pre-empted would
-// decide, and the variance of that mean. What the fill makes of the costs is no
-// chance, so the variance is that of neighbours (von Neumann 1941).
-func whileFilling(ls []scanned) (mean, variance float64) {
+// decide. What the fill makes of the costs is no chance, so the variance is
+// that of neighbours (von Neumann 1941).
+func whileFilling(ls []scanned) (t trimmed) {
 	ls = slices.Clone(ls)
 	slices.SortFunc(ls, func(a, b scanned) int { return cmp.Compare(a.num, b.num) })
 	if len(ls) >= minScans {
@@ -186,14 +154,16 @@ func whileFilling(ls []scanned) (mean, variance float64) {
 		ls = slices.Delete(ls, i, i+1)
 	}
 	n := float64(len(ls))
+	var variance float64
 	for i := range ls {
-		mean += float64(ls[i].clicks) / n
+		t.mean += float64(ls[i].clicks) / n
 		if i > 0 {
 			d := float64(ls[i].clicks - ls[i-1].clicks)
 			variance += d * d / 2 / (n - 1) / n
 		}
 	}
-	return mean, variance
+	t.off = student99(n-1) * math.Sqrt(variance)
+	return t
 }
 
 // hotRatio is the max/mean from which a core is called hot.
@@ -209,7 +179,8 @@ func beyondChance(ratio, sessions float64, cores int) bool {
 
 // result writes the design's figures out.
 func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreStats) DesignResult {
-	var s, scan stats
+	s := stats{groups: make([]group, p.groups)}
+	var scan stats
 	for _, w := range p.workers {
 		s.merge(&w.stats)
 		if w.lister != nil {
@@ -219,7 +190,7 @@ func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreSt
 	r := DesignResult{
 		Design: p.design, Title: p.design.Title(), Visits: s.visits, Operations: s.ops, OK: s.okOps, Failed: s.ops - s.okOps,
 		Errors: []ErrorCount{}, ElapsedNS: int64(elapsed), Remote: s.remote, RemoteBy: "clicks", Misses: s.misses,
-		AffinityMisses: s.elsewhere, IndexSets: s.indexed, IndexDeletes: s.unindexed, Ops: []OpCost{}, Load: []CoreLoad{}, Scan: scan.cost(opScan),
+		AffinityMisses: s.elsewhere, IndexSets: s.indexed, IndexDeletes: s.unindexed, Ops: []OpCost{}, Load: []CoreLoad{}, Scan: scan.cost(opScan, whileFilling(scan.listings)),
 	}
 	for class, n := range s.errs {
 		if n > 0 {
@@ -235,20 +206,27 @@ func (p *play) result(elapsed time.Duration, before, after map[int]target.CoreSt
 	if p.design != Local && p.cores > 0 {
 		r.TheoryShare = float64(p.cores-1) / float64(p.cores)
 	}
-	var clicks, variance float64
+	sums, per := make([]float64, p.groups), make([]float64, p.groups)
+	var clicks float64
 	for op := range opScan {
-		if c := s.cost(op); c.N > 0 {
-			r.Ops = append(r.Ops, c)
-			clicks += c.TrimmedClicks * float64(c.N)
-			variance += c.variance * float64(c.N) * float64(c.N)
+		t := p.slowest[op].trim(op, s.groups)
+		clicks += t.mean * float64(t.n)
+		for i, v := range t.sums {
+			sums[i] += v
 		}
+		if c := s.cost(op, t); c.N > 0 {
+			r.Ops = append(r.Ops, c)
+		}
+	}
+	for i, g := range s.groups {
+		per[i] = float64(g.visits)
 	}
 	if s.okOps > 0 {
 		r.RemoteShare = float64(s.remote) / float64(s.okOps)
 	}
 	if s.visits > 0 {
 		r.ClicksPerVisit = clicks / float64(s.visits)
-		r.ClicksPerVisitError = z99 * math.Sqrt(variance) / float64(s.visits)
+		r.ClicksPerVisitError = offBy(sums, per)
 	}
 	p.loadTable(&r, &s, before, after)
 	p.growth(&r)
@@ -324,7 +302,8 @@ func (p *play) came() (n int64) {
 // growth is what the sessions that never leave leave behind for good: for each
 // thousand that come, and in an hour at the rate at which they are to come.
 // Without one there is no hour to speak of: how fast they came is the speed of
-// the design, and the fastest would look like the worst.
+// the design, and the fastest would look like the worst. A single session is
+// no thousand either.
 func (p *play) growth(r *DesignResult) {
 	for i, began := range p.begun {
 		for j := range p.cfg.Keys {
@@ -333,7 +312,7 @@ func (p *play) growth(r *DesignResult) {
 			}
 		}
 	}
-	if came := p.came(); came > 0 {
+	if came := p.came(); came > 1 {
 		r.GrowthEntriesP1k = float64(r.Indefinite) / float64(came) * 1000
 		r.GrowthBytesP1k = r.GrowthEntriesP1k * r.BytesPerEntry
 		thousandsPH := p.cfg.Arrivals * 3600 / 1000

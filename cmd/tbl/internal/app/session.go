@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -51,9 +52,12 @@ func (a *app) session(c *cli.Context) error {
 	if err := atLeast(c, 0, "visits", "lookups"); err != nil {
 		return err
 	}
+	if think := c.Duration("think"); think < 0 {
+		return usagef("--think %v: want 0 or more", think)
+	}
 	cfg := session.Config{
-		Sessions: int64(c.Int("sessions")), Keys: c.Int("keys"), Visits: zeroIsNone(c.Int("visits")), Think: c.Duration("think"),
-		Arrivals: c.Float64("arrivals"), Zipf: c.Bool("zipf"), Lookups: c.Int("lookups"),
+		Sessions: int64(c.Int("sessions")), Keys: c.Int("keys"), Visits: zeroIsNone(c.Int("visits")), Think: zeroIsNone(c.Duration("think")),
+		Arrivals: c.Float64("arrivals"), Zipf: c.Bool("zipf"), Lookups: zeroIsNone(c.Int("lookups")),
 		Timeout: int64(c.Int("key-timeout")), Lifetime: int64(c.Int("key-lifetime")), Workers: c.Int("workers"),
 		Seed: c.Uint64("seed"), MaxErrors: maxErrors(c),
 	}
@@ -81,7 +85,7 @@ func (a *app) session(c *cli.Context) error {
 		rate:   fmt.Sprintf("as fast as answered, %d at a time", cfg.Workers),
 	}
 	if cfg.Arrivals > 0 {
-		n.rate = fmt.Sprintf("%s beginning, their visits %s apart, %d at a time", render.Rate(cfg.Arrivals), render.Duration(cfg.Think), cfg.Workers)
+		n.rate = fmt.Sprintf("%s beginning, their visits %s apart, %d at a time", render.Rate(cfg.Arrivals), render.Duration(c.Duration("think")), cfg.Workers)
 	}
 	return a.measure(c, n, func(ctx context.Context, p *plane) (*render.Document, error) {
 		cfg := cfg
@@ -107,7 +111,7 @@ func (a *app) session(c *cli.Context) error {
 
 // zeroIsNone gives a user's 0 the meaning that a Config gives to negative
 // values, its own 0 being the default.
-func zeroIsNone(n int) int {
+func zeroIsNone[T int | time.Duration](n T) T {
 	if n == 0 {
 		return -1
 	}

@@ -57,7 +57,13 @@ func Session(r *session.Result) *Document {
 	d.Linef("Table %s: what the cores hold after the visits", session.TableMemory)
 	t = d.Append(session.TableMemory, "design", "entries", "bytes", "bytes/entry", "entries_max/mean", "bytes_max/mean", "indefinite", "growth_entries/1000_sessions", "growth_entries/h", "growth_bytes/h", "left_after_expiry")
 	perHour := func(v float64) any {
-		if r.Arrivals == 0 {
+		if r.Arrivals == 0 || r.Sessions < 2 {
+			return "-"
+		}
+		return Fixed1(v)
+	}
+	perThousand := func(v float64) any {
+		if r.Sessions < 2 {
 			return "-"
 		}
 		return Fixed1(v)
@@ -68,7 +74,7 @@ func Session(r *session.Result) *Document {
 			left = "-"
 		}
 		t.Row(string(x.Design), x.Entries, x.Bytes, Fixed1(x.BytesPerEntry), ratio(x.EntriesRatio), ratio(x.BytesRatio),
-			x.Indefinite, Fixed1(x.GrowthEntriesP1k), perHour(x.GrowthEntriesPH), perHour(x.GrowthBytesPH), left)
+			x.Indefinite, perThousand(x.GrowthEntriesP1k), perHour(x.GrowthEntriesPH), perHour(x.GrowthBytesPH), left)
 	}
 	d.Linef("")
 	t = d.Append("cores", "design", "TMM", "accepted", "executed", "entries", "bytes")

@@ -356,5 +356,9 @@ func TestGrowthIsOfTheArrivals(t *testing.T) {
 				t.Errorf("no rate of arrivals, and yet: %s", a.Text)
 			}
 		}
+		per := map[bool]string{true: "more per hour at this rate of arrivals.", false: "more for each 1,000 sessions."}[virtual]
+		if text := advice(r, "stay for good"); !strings.HasSuffix(text, per) {
+			t.Errorf("virtual %v: %q, want %s", virtual, text, per)
+		}
 	}
 }

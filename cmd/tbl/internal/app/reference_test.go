@@ -26,7 +26,7 @@ func TestReference(t *testing.T) {
 	}
 	text := string(raw)
 	for _, part := range []struct{ name, want string }{
-		{"reference", reference()}, {"variables", variables()}, {"verdicts", verdicts()}, {"faults", faults()}, {"accuracy", accuracy(t)}, {"lint", lintTable()}, {"charts", chartTable()},
+		{"reference", reference()}, {"variables", variables()}, {"verdicts", verdicts()}, {"faults", faults()}, {"accuracy", accuracy(t, "locality")}, {"every verdict", accuracy(t, "verdicts")}, {"lint", lintTable()}, {"charts", chartTable()},
 		{"saved runs", runFileFields(t)},
 	} {
 		begin, end := "<!-- "+part.name+": begin -->\n", "<!-- "+part.name+": end -->"
@@ -161,18 +161,23 @@ func TestLintFormatVariable(t *testing.T) {
 	}
 }
 
-// accuracy is the first table of what was measured.
-func accuracy(t *testing.T) string {
+// accuracy is what the page of what was measured has for USAGE.md, in the part
+// of that name.
+func accuracy(t *testing.T, part string) string {
 	raw, err := os.ReadFile("../../../../timingstats/verdict/testdata/accuracy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(raw), "\n| ")
-	table, _, ok2 := strings.Cut(rest, "\n\n")
-	if !ok || !ok2 {
-		t.Fatal("accuracy.md holds no table")
+	text := string(raw)
+	for _, mark := range []string{part, "for USAGE"} {
+		_, rest, ok := strings.Cut(text, "<!-- "+mark+": begin -->\n")
+		within, _, ok2 := strings.Cut(rest, "<!-- "+mark+": end -->\n")
+		if !ok || !ok2 {
+			t.Fatalf("accuracy.md has no part %q for USAGE.md", part)
+		}
+		text = within
 	}
-	return "| " + table + "\n"
+	return text
 }
 
 func verdicts() string {

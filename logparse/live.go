@@ -147,7 +147,7 @@ func (w *Watcher) follow(ctx context.Context, it *input.Source) error {
 			return it.Named(err)
 		case ctx.Err() != nil:
 			return nil
-		case e.mixed:
+		case e.mixed && !it.Messages():
 			return it.Named(ErrMixed)
 		}
 		if stop == nil {

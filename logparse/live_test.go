@@ -146,11 +146,14 @@ func TestSyslogUDP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	// What anybody sends, first or later, ends nothing.
+	io.WriteString(c, "\x1f\x8b\x08\x00 compressed")
 	for i := range 5 {
 		io.WriteString(c, "<134>"+strings.TrimSuffix(line(i+1), "\n"))
+		io.WriteString(c, "\x1f\x8b\x08\x00 compressed")
 	}
-	until(t, "datagrams", func() bool { return w.Samples() == 5 })
-	if r, err := w.Stop(0, 0); err != nil || r.Counts.Lines != 5 {
+	until(t, "datagrams", func() bool { return w.Samples() == 5 && w.Lines() == 11 })
+	if r, err := w.Stop(0, 0); err != nil || r.Counts.Lines != 11 || r.Counts.Other != 6 {
 		t.Errorf("%+v, %v", r.Counts, err)
 	}
 }

@@ -2,8 +2,8 @@ package logparse
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,9 +13,10 @@ import (
 )
 
 // A pipe may hold a rotated set as `cat /var/log/ltm*` lists it, the newest file
-// first. Files would be sorted; what comes through a pipe is cut where its time
-// leaps, each piece is read by an engine of its own, and in the end they are put
-// together in the order of their times, where these don't overlap.
+// first. Files would be sorted; what comes through a pipe is cut where a device's
+// time leaps and its counters don't go on, each piece is read by an engine of its
+// own, and in the end they are put together in the order of their times, where
+// these don't overlap.
 
 const (
 	// leapSlack is how far back the time of a log may go by itself: stamps are
@@ -26,18 +27,28 @@ const (
 	leapStep  = 16 << 10
 	leapDense = 1 << 20
 	maxPieces = 64 // what comes after so many stays in the last one
+	// goesOnWithin: a counter that is so many samples further at most goes on.
+	goesOnWithin = 8
 )
+
+// ErrLeaps is a pipe whose times leap, of which one run was asked for by number.
+var ErrLeaps = errors.New("the times of this pipe leap, as where rotated files come newest first: give the files by name, or leave --run out")
+
+// span is the times of one device's lines that were looked at.
+type span struct{ first, last time.Time }
 
 // piece is what one engine reads.
 type piece struct {
-	eng         *engine
-	first, last time.Time // of the lines looked at; zero: none had a time
+	eng   *engine
+	spans map[string]*span // by device
 }
 
 // pieces cuts what it is fed. It is a feeder.
 type pieces struct {
 	scan    *scan
 	changed time.Time
+	whole   bool // nothing is cut, leaps are noted
+	leapt   bool
 	parser  logline.Parser
 	line    logline.Line
 	all     []*piece // in the order of reading; the last one is being read
@@ -47,6 +58,15 @@ type pieces struct {
 // readPieces reads a pipe that nothing was read before.
 func (s *scan) readPieces(ctx context.Context, r io.Reader, changed time.Time) error {
 	p := &pieces{scan: s, changed: changed}
+	if s.opt.Run > 0 { // a run's number is known in order only
+		p.whole = true
+		p.all = []*piece{{eng: s.main, spans: map[string]*span{}}}
+		err := s.buf.stream(ctx, r, p)
+		if err == nil && p.leapt {
+			err = ErrLeaps
+		}
+		return err
+	}
 	p.cut()
 	err := s.buf.stream(ctx, r, p)
 	order := p.inTimeOrder()
@@ -65,7 +85,7 @@ func (s *scan) readPieces(ctx context.Context, r io.Reader, changed time.Time) e
 func (p *pieces) cut() {
 	e := newEngine(p.scan.opt, &p.scan.pool, true)
 	e.reference(p.changed)
-	p.all = append(p.all, &piece{eng: e})
+	p.all = append(p.all, &piece{eng: e, spans: map[string]*span{}})
 }
 
 func (p *pieces) now() *piece { return p.all[len(p.all)-1] }
@@ -81,7 +101,7 @@ func (p *pieces) feed(buf []byte) int {
 			p.now().eng.feed(buf[at : at+n])
 		}
 		if at += n; at < end {
-			p.cut()
+			p.next(buf[at:end])
 		}
 	}
 	p.bytes += int64(end)
@@ -90,9 +110,62 @@ func (p *pieces) feed(buf []byte) int {
 
 func (p *pieces) finish(rest []byte) {
 	if len(rest) > 0 && p.leap(rest) == 0 {
-		p.cut()
+		p.next(rest)
 	}
 	p.now().eng.finish(rest)
+}
+
+// next begins the next piece with buf, whose first line leaps, unless the
+// counters say that nothing but the clock was set.
+func (p *pieces) next(buf []byte) {
+	switch on := p.goesOn(buf); {
+	case on: // from here on this is the device's time
+	case p.whole:
+		p.leapt = true
+	default:
+		p.cut()
+	}
+	host, t := p.timeOf(firstLine(buf))
+	p.now().spans[host] = &span{t, t}
+}
+
+// goesOn says that the first samples in buf of the piece's cores, of a few of
+// them, go on where those of the piece stopped, of the same process.
+func (p *pieces) goesOn(buf []byte) bool {
+	const enough = 4 // cores
+	e := p.now().eng
+	met := map[*coreState]bool{}
+	for line := range bytes.Lines(buf) {
+		l := &p.line
+		if p.parser.Parse(line, l) != logline.KindSample {
+			continue
+		}
+		d := e.byKey[string(deviceName(l.Host))]
+		if len(l.Host) == 0 {
+			if d = e.anon; len(e.named) == 1 {
+				d = e.named[0]
+			}
+		}
+		if d == nil {
+			continue
+		}
+		if l.PID != 0 && slices.ContainsFunc(d.pids, func(q slotPID) bool { return q.slot == l.Slot && q.now != l.PID }) {
+			return false
+		}
+		k := slices.IndexFunc(d.cores, func(c coreState) bool {
+			return c.slot == l.Slot && c.core == l.Core && c.epoch == d.epoch && c.last >= 0
+		})
+		if k < 0 || met[&d.cores[k]] {
+			continue
+		}
+		if ahead := l.Writes - d.cores[k].last; ahead <= 0 || ahead > goesOnWithin*l.Rate {
+			return false
+		}
+		if met[&d.cores[k]] = true; len(met) == enough {
+			return true
+		}
+	}
+	return len(met) > 0
 }
 
 // leap is where in buf the first line is that belongs to another piece than the
@@ -102,22 +175,28 @@ func (p *pieces) leap(buf []byte) int {
 	if p.bytes >= leapDense {
 		step = leapStep
 	}
-	seen := 0 // the lines before it are this piece's
+	last := bytes.LastIndexByte(buf[:len(buf)-1], '\n') + 1 // its line is looked at in any case
+	seen := 0                                               // the lines before it are this piece's
 	for at := 0; at < len(buf); {
 		line := firstLine(buf[at:])
 		if p.leaps(line) {
 			for seen < at {
-				if line := firstLine(buf[seen:]); p.leaps(line) {
+				line := firstLine(buf[seen:])
+				if p.leaps(line) {
 					break
-				} else {
-					seen += len(line)
 				}
+				seen += len(line)
 			}
 			return seen
 		}
 		seen = at + len(line)
-		at = min(at+step, len(buf))
-		at += len(firstLine(buf[at-1:])) - 1
+		at = seen
+		if next := min(seen+step, last); step > 1 && next > seen {
+			at = next
+			if next < last {
+				at += len(firstLine(buf[next:]))
+			}
+		}
 	}
 	return len(buf)
 }
@@ -130,18 +209,23 @@ func firstLine(buf []byte) []byte {
 	return buf
 }
 
-// leaps says that a line does not belong to the piece being read: it is from
-// before it, or from behind another one that the piece itself is before. The
-// time of a line that belongs to it is noted.
-func (p *pieces) leaps(line []byte) bool {
+// timeOf is the device of a line and its time.
+func (p *pieces) timeOf(line []byte) (device string, t time.Time) {
 	p.parser.Parse(line, &p.line)
-	t := p.line.Time()
+	return string(deviceName(p.line.Host)), p.line.Time()
+}
+
+// leaps says that a line does not belong to the piece being read: it is from
+// before its device's in it, or from behind those of another piece that these
+// are before. The time of a line that belongs to it is noted.
+func (p *pieces) leaps(line []byte) bool {
+	host, t := p.timeOf(line)
 	if t.IsZero() {
 		return false
 	}
-	c := p.now()
-	if c.first.IsZero() {
-		c.first, c.last = t, t
+	c := p.now().spans[host]
+	if c == nil {
+		p.now().spans[host] = &span{t, t}
 		return false
 	}
 	if len(p.all) < maxPieces {
@@ -149,8 +233,10 @@ func (p *pieces) leaps(line []byte) bool {
 			return true
 		}
 		for _, o := range p.all[:len(p.all)-1] {
-			if edge := o.first.Add(leapSlack); !c.last.After(edge) && t.After(edge) {
-				return true
+			if o := o.spans[host]; o != nil {
+				if edge := o.first.Add(leapSlack); !c.last.After(edge) && t.After(edge) {
+					return true
+				}
 			}
 		}
 	}
@@ -161,68 +247,31 @@ func (p *pieces) leaps(line []byte) bool {
 }
 
 // inTimeOrder is the pieces in the order of their times; nil when that is the
-// one they came in, when pieces overlap, as when two devices' clocks differ, or
-// when the samples' counters say that they came in order, as when a clock was set.
+// one they came in, or when pieces overlap.
 func (p *pieces) inTimeOrder() []*piece {
 	order := slices.Clone(p.all)
-	slices.SortStableFunc(order, func(a, b *piece) int { return a.first.Compare(b.first) })
-	for i, c := range order {
-		if i > 0 && c.first.Before(order[i-1].last.Add(-leapSlack)) {
-			return nil
-		}
-	}
-	if slices.Equal(order, p.all) || breaks(p.all) < breaks(order) {
+	slices.SortStableFunc(order, func(a, b *piece) int { return a.start().Compare(b.start()) })
+	if slices.Equal(order, p.all) {
 		return nil
+	}
+	for i, b := range order {
+		for _, a := range order[:i] {
+			for host, s := range a.spans {
+				if o := b.spans[host]; o != nil && o.first.Before(s.last.Add(-leapSlack)) {
+					return nil
+				}
+			}
+		}
 	}
 	return order
 }
 
-// breaks counts the pieces whose first samples don't go on where those before
-// them stopped.
-func breaks(order []*piece) (n int) {
-	type key struct {
-		device     string
-		slot, core int
-	}
-	last, pid := map[key]int64{}, map[key]int64{}
-	only := onlyName(order)
-	for _, p := range order {
-		broken := false
-		for _, d := range p.eng.devices() {
-			name := cmp.Or(d.name, only)
-			for _, q := range d.pids {
-				k := key{name, q.slot, 0}
-				was, ok := pid[k]
-				broken = broken || ok && was != q.first
-				pid[k] = q.now
-			}
-			for i := range d.cores {
-				c := &d.cores[i]
-				k := key{name, c.slot, c.core}
-				was, ok := last[k]
-				broken = broken || ok && c.hasFirst && c.first <= was
-				if c.last >= 0 {
-					last[k] = c.last
-				}
-			}
-		}
-		if broken {
-			n++
+// start is the earliest of the devices' first times.
+func (c *piece) start() (at time.Time) {
+	for _, s := range c.spans {
+		if at.IsZero() || s.first.Before(at) {
+			at = s.first
 		}
 	}
-	return n
-}
-
-// onlyName is the name of the only device that has one, else none: lines without
-// a host are its.
-func onlyName(all []*piece) (name string) {
-	for _, p := range all {
-		for _, d := range p.eng.named {
-			if name != "" && d.name != name {
-				return ""
-			}
-			name = d.name
-		}
-	}
-	return name
+	return at
 }

@@ -243,7 +243,7 @@ func (s *scan) finish(ctx context.Context, t *task) error {
 		// The guess was wrong, or the piece broke off: once more, in order.
 	}
 	var err error
-	if !t.it.Regular && s.opt.Run <= 0 && len(s.main.devices()) == 0 {
+	if !t.it.Regular && len(s.main.devices()) == 0 {
 		err = t.stream(ctx, true, func(r io.Reader) error { return s.readPieces(ctx, r, t.it.Changed) })
 	} else {
 		err = t.read(ctx, s.main, &s.buf, t.done == nil)

@@ -206,6 +206,17 @@ func TestResetUntilClean(t *testing.T) {
 	}
 }
 
+// A silent core keeps nobody from clearing the names that the others tell.
+func TestResetNamesBesideASilentCore(t *testing.T) {
+	f := newFake(4, 3)
+	f.dead = map[int]bool{2: true}
+	f.table("app_0")["x"] = "1"
+	r, err := Reset(t.Context(), f, ResetConfig{AllNames: true})
+	if err != nil || len(r.Orphans) != 1 || r.OrphansDeleted != 1 || !strings.Contains(strings.Join(r.Warnings, " "), "may have been missed") {
+		t.Errorf("%v: cleared %v, warnings %q", err, r.Orphans, r.Warnings)
+	}
+}
+
 // TestResetOfNamesWithoutEnd: an application that makes new names as fast as they
 // are cleared is not run after for ever.
 func TestResetOfNamesWithoutEnd(t *testing.T) {

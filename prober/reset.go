@@ -145,8 +145,10 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 		}
 	}
 	var orphans []Orphan
-	if p.err() == nil && listed {
-		orphans, listed = p.resetAllNames(ctx, names)
+	if p.err() == nil && len(names) > 0 { // those of the cores that told theirs go in any case
+		var all bool
+		orphans, all = p.resetAllNames(ctx, names)
+		listed = listed && all
 	}
 	// What is left may have been written since its core was cleared. Once more,
 	// between two looks at the counters, tells.
@@ -165,7 +167,7 @@ func Reset(ctx context.Context, tgt target.Target, cfg ResetConfig) (*ResetResul
 			return slices.DeleteFunc(p.known(), func(k timingstats.CoreID) bool { return again[k] })
 		})
 		before := held
-		if p.err() == nil && listed {
+		if p.err() == nil && len(names) > 0 {
 			more, _ := p.resetAllNames(ctx, names)
 			orphans = join(append(orphans, more...))
 		}
@@ -315,7 +317,9 @@ func (p *pool) resetAllNames(ctx context.Context, names []string) (out []Orphan,
 		if p.err() != nil || len(orphans) == 0 && !failed {
 			break
 		}
-		names, listed = p.allNames(ctx)
+		var all bool
+		names, all = p.allNames(ctx)
+		listed = listed && all
 	}
 	return join(out), listed
 }

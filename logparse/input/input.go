@@ -15,6 +15,8 @@ var (
 	ErrDirectory = errors.New("is a directory")
 	ErrTruncated = errors.New("compressed data is cut short")
 	ErrCorrupt   = errors.New("compressed data is corrupt")
+	// ErrWithinLine is a gzip file that follows an unfinished line.
+	ErrWithinLine = errors.New("a gzip file begins within a line, as behind a file without its last newline: give the files by name")
 	// ErrCompressed: a live source can't be compressed.
 	ErrCompressed = errors.New("what can be followed is text, this is compressed")
 	// ErrChanged: a file became shorter.

@@ -16,6 +16,7 @@ type mixed struct {
 	src  *bufio.Reader // r, from the first byte on that a gzip file may begin with
 	gz   io.Reader     // the compressed file being read, nil: plain text
 	last byte          // delivered last: a file begins on a new line
+	rest bool          // a compressed file has just ended
 }
 
 // gzipMagic is what a gzip file begins with: two bytes of its own, and deflate,
@@ -29,8 +30,10 @@ func (m *mixed) Read(p []byte) (n int, err error) {
 		switch {
 		case m.gz != nil:
 			if n, err = m.gz.Read(p); err == io.EOF {
-				m.gz, err = nil, nil // what follows is a file of its own
+				m.gz, m.rest, err = nil, true, nil
 			}
+		case m.rest && m.last != '\n': // what follows is a file of its own
+			p[0], n = '\n', 1
 		case m.src == nil:
 			n, err = m.text(p)
 		default:
@@ -61,7 +64,11 @@ func (m *mixed) text(p []byte) (int, error) {
 // buffered reads text of which more than the next byte can be seen.
 func (m *mixed) buffered(p []byte) (int, error) {
 	b, err := m.src.Peek(len(gzipMagic))
+	was := m.rest
+	m.rest = false
 	switch {
+	case was && len(b) > 0 && len(b) < len(gzipMagic) && bytes.HasPrefix(gzipMagic, b):
+		return 0, ErrTruncated
 	case m.last == '\n' && bytes.Equal(b, gzipMagic):
 		d := &decoding{src: m.src}
 		z, err := gzip.NewReader(m.src)
@@ -71,6 +78,8 @@ func (m *mixed) buffered(p []byte) (int, error) {
 		z.Multistream(false)
 		d.r, m.gz = z, d
 		return 0, nil
+	case bytes.Equal(b, gzipMagic) && m.packed():
+		return 0, ErrWithinLine
 	case len(b) == 0:
 		return 0, err
 	}
@@ -82,4 +91,16 @@ func (m *mixed) buffered(p []byte) (int, error) {
 	copy(p, b[:n])
 	m.src.Discard(n)
 	return n, nil
+}
+
+// packed says that what is next does decompress: chance or a key's bytes don't.
+func (m *mixed) packed() bool {
+	b, _ := m.src.Peek(32 << 10)
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return false
+	}
+	z.Multistream(false)
+	n, err := io.Copy(io.Discard, z)
+	return err == nil || n >= 4096
 }

@@ -33,11 +33,15 @@ func TestMixed(t *testing.T) {
 		{"one\ntwo\n", "one\ntwo\n"},
 		{"one\n" + gz(t, "two\n"), "one\ntwo\n"},
 		{"one\n" + gz(t, "two\n") + gz(t, "three\n") + "four\n" + gz(t, "five\n"), "one\ntwo\nthree\nfour\nfive\n"},
-		{"key=" + gz(t, "two\n"), "key=" + gz(t, "two\n")},
+		{"key=\x1f\x8b\x08\x00 and more\n", "key=\x1f\x8b\x08\x00 and more\n"},
+		{"key=" + gz(t, "two\n")[:12] + "\n", "key=" + gz(t, "two\n")[:12] + "\n"},
 		{long + gz(t, long) + long, long + long + long},
 		{"\x1f odd \x1f\x1f\x8b\x09 bytes \x1f\x8b", "\x1f odd \x1f\x1f\x8b\x09 bytes \x1f\x8b"},
 		{strings.Repeat("\x1f", 300_000), strings.Repeat("\x1f", 300_000)},
 		{"one\n" + gz(t, ""), "one\n"},
+		{gz(t, "one\n") + "two\n" + gz(t, "three\n"), "one\ntwo\nthree\n"},
+		{gz(t, "one") + gz(t, "two") + "three", "one\ntwo\nthree"},
+		{"one\n" + gz(t, "two") + gz(t, "three\n"), "one\ntwo\nthree\n"},
 	} {
 		for name, r := range map[string]io.Reader{
 			"whole": strings.NewReader(c.in), "bytes": iotest.OneByteReader(strings.NewReader(c.in)),
@@ -52,6 +56,15 @@ func TestMixed(t *testing.T) {
 	for _, cut := range []int{1, 9, 15} {
 		if _, err := io.ReadAll(newMixed(strings.NewReader("one\n" + gz(t, "two\n")[:20-cut]))); !errors.Is(err, ErrTruncated) {
 			t.Errorf("cut by %d: %v", cut, err)
+		}
+	}
+	// A file without its last newline stands before a compressed one.
+	if _, err := io.ReadAll(newMixed(strings.NewReader("one" + gz(t, "two\n")))); err != ErrWithinLine {
+		t.Errorf("within a line: %v", err)
+	}
+	for cut := range gz(t, "two\n") {
+		if _, err := io.ReadAll(newMixed(strings.NewReader(gz(t, "one\n") + gz(t, "two\n")[:cut]))); cut > 0 && !errors.Is(err, ErrTruncated) {
+			t.Errorf("cut at %d of the second file: %v", cut, err)
 		}
 	}
 	broken := []byte(gz(t, strings.Repeat("text ", 1000)))

@@ -104,6 +104,10 @@ func (in Input) Open() (*Source, error) {
 // Live says that the source has no end of its own: Next reads it.
 func (s *Source) Live() bool { return s.live != nil }
 
+// Messages says that the source is messages from anybody, not one stream: what
+// one of them begins with says nothing of the others.
+func (s *Source) Messages() bool { return s.kind == inputSyslog }
+
 // Watch is Live, and makes an open pipe (of Stdin) live where it is one.
 func (s *Source) Watch() bool {
 	if s.kind == inputStdin && !s.Regular && s.live == nil {
@@ -117,7 +121,7 @@ func (s *Source) Watch() bool {
 // read, io.EOF says that the source ended by itself.
 func (s *Source) Next(ctx context.Context, p []byte, wait time.Duration) (int, error) {
 	n, err := s.live.next(ctx, p, wait)
-	if n > 0 && !s.begun {
+	if n > 0 && !s.begun && !s.Messages() {
 		s.begun = true
 		if err := uncompressed(p[:n]); err != nil {
 			return 0, err
@@ -172,13 +176,18 @@ func (s *Source) Stream(ctx context.Context, beside bool) (io.ReadCloser, error)
 		s.sniff()
 		r = s.r
 	}
-	if s.Compression == "" {
-		if !s.Regular {
-			r = newMixed(r)
-		}
+	var d io.ReadCloser
+	var err error
+	switch {
+	case s.Compression == "" && s.Regular:
 		return io.NopCloser(r), nil
+	case s.Compression == "":
+		return io.NopCloser(newMixed(r)), nil
+	case s.Compression == "gzip" && !s.Regular:
+		d = io.NopCloser(newMixed(r)) // text may follow, as in `cat ltm.1.gz ltm`
+	default:
+		d, err = decoder(ctx, s.Room, s.Compression, r)
 	}
-	d, err := decoder(ctx, s.Room, s.Compression, r)
 	if err == nil && beside {
 		d = newReadAhead(d)
 	}

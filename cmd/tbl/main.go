@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"tbl/cmd/tbl/internal/app"
 )
@@ -15,7 +16,9 @@ func main() {
 	// A reader that goes away must reach us as an error, not end the process.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the run in good order, the second one kills.
-	context.AfterFunc(ctx, stop)
+	// The first signal ends the run in good order, the second one kills: not the
+	// same one that comes twice, as timeout(1) sends it, to its child and to the
+	// group that this is in.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second/2, stop) })
 	os.Exit(app.Run(ctx, app.System(), os.Args[1:]))
 }
